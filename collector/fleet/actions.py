@@ -11,23 +11,13 @@ from collections.abc import Callable
 from typing import Final
 
 from collector.alerts.alert import Alert, AlertAction, read_alert
-from collector.fleet.database import Session, Tables
+from collector.fleet.database import Session
 from collector.store.reads import Rows
 from scouter.errors import ConfigError, TransientError
 
 WAIT_S: Final = 15.0
 """Longest wait for the api with the duties. An action that is older is carried out by nobody."""
 _LOOK_S: Final = 0.1
-_TABLES: Final = Tables(
-    name="alert_actions",
-    statements=(
-        """CREATE TABLE alert_actions (
-            number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-            action_id TEXT NOT NULL UNIQUE, sent TIMESTAMPTZ NOT NULL DEFAULT now(),
-            action TEXT NOT NULL, answer TEXT
-        )""",
-    ),
-)
 _SEND: Final = (
     "INSERT INTO alert_actions (action_id, action) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 )
@@ -127,4 +117,4 @@ class FleetActions:
         self._session.close()
 
     def _read(self, sql: str, *parameters: object) -> Rows:
-        return self._session.run(lambda each: each.read(sql, parameters), _TABLES)
+        return self._session.run(lambda each: each.read(sql, parameters))

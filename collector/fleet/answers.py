@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from collector.fleet.cache import ANSWER_TABLES, PostgresqlCache, lock_answers
+from collector.fleet.cache import PostgresqlCache, lock_answers
 from collector.fleet.database import Session
 from collector.judging.answers import AnswersBySpace, Shelf, own, sent
 from scouter.agent.cache import Kept
@@ -57,7 +57,7 @@ class FleetAnswers(AnswersBySpace):
         """Erasures whose end could not be written yet: number, space and commit."""
         self._is_reported = False
         try:
-            for space, seq in session.run(_known, ANSWER_TABLES).items():
+            for space, seq in session.run(_known).items():
                 self._shelves[space] = self._new_shelf(space, seq)
         except ScouterError as error:  # each space is known once an answer of it is put
             _log.warning("the cache of judges' answers cannot be read: %s", error)
@@ -174,7 +174,7 @@ class FleetAnswers(AnswersBySpace):
                     _end(session, number, space, seq)
 
             try:
-                self._session.run(work, ANSWER_TABLES)
+                self._session.run(work)
             except ScouterError as error:
                 if not self._is_reported:
                     _log.warning("no answers of space %r are stored for now: %s", space, error)

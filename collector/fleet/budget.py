@@ -6,25 +6,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from collector.fleet.database import Session, Tables
+from collector.fleet.database import Session
 from scouter.agent.ledger import Account, Balances, LedgerError, Refused, Reserved
 from scouter.errors import ScouterError
 
 _STORED_DAYS: Final = 100
-_TABLES: Final = Tables(
-    name="budget_reservations",
-    statements=(
-        """CREATE TABLE budget_accounts (
-            name TEXT COLLATE "C" NOT NULL, day TEXT COLLATE "C" NOT NULL, nano_usd BIGINT NOT NULL,
-            PRIMARY KEY (name, day)
-        ) WITH (fillfactor = 50)""",
-        """CREATE TABLE budget_reservations (
-            number TEXT COLLATE "C" NOT NULL, name TEXT COLLATE "C" NOT NULL,
-            day TEXT COLLATE "C" NOT NULL, nano_usd BIGINT NOT NULL,
-            PRIMARY KEY (number, name, day)
-        )""",
-    ),
-)
 _LOCK: Final = (
     "SELECT a.name, a.day, a.nano_usd FROM budget_accounts a "
     "JOIN unnest($1::text[], $2::text[]) AS w (name, day) ON a.name = w.name AND a.day = w.day "
@@ -132,7 +118,7 @@ class PostgresqlLedger:
                 ),
             )
 
-        return self._session.run(work, _TABLES)
+        return self._session.run(work)
 
     def take_over(self, balances: Balances) -> None:
         """Write the balances of another ledger, in the place of those with the same names.
@@ -156,7 +142,7 @@ class PostgresqlLedger:
                         row,
                     )
 
-        self._session.run(work, _TABLES)
+        self._session.run(work)
 
     def close(self) -> None:
         """Close the connection."""
@@ -169,7 +155,7 @@ class PostgresqlLedger:
 
     async def _done(self, work: Callable[[Session], _T]) -> _T:
         try:
-            return await asyncio.wrap_future(self._session.submit(work, _TABLES))
+            return await asyncio.wrap_future(self._session.submit(work))
         except ScouterError as error:
             raise LedgerError(f"the ledger cannot be used: {error}") from error
 

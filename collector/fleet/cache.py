@@ -6,33 +6,12 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
-from collector.fleet.database import Session, Tables
+from collector.fleet.database import Session
 from scouter.agent.cache import MAX_AGE_S, MAX_BYTES, Kept, read, size_of, write
 from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import JudgeReply
 
 _log: Final = logging.getLogger(__name__)
-ANSWER_TABLES: Final = Tables(
-    name="judge_answers",
-    statements=(
-        """CREATE TABLE judge_answers_spaces (
-            space TEXT COLLATE "C" PRIMARY KEY, since_seq BIGINT NOT NULL
-        )""",
-        """CREATE TABLE judge_answers_erasures (
-            number TEXT PRIMARY KEY, space TEXT COLLATE "C" NOT NULL,
-            begun_s DOUBLE PRECISION NOT NULL
-        )""",
-        """CREATE TABLE judge_answers_total (
-            one BOOLEAN PRIMARY KEY CHECK (one), answers BIGINT NOT NULL, bytes BIGINT NOT NULL
-        ) WITH (fillfactor = 50)""",
-        "INSERT INTO judge_answers_total VALUES (TRUE, 0, 0)",
-        """CREATE TABLE judge_answers (
-            number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-            shelf TEXT COLLATE "C" NOT NULL, key BYTEA NOT NULL, made_s DOUBLE PRECISION NOT NULL,
-            bytes BIGINT NOT NULL, reply TEXT NOT NULL, UNIQUE (shelf, key)
-        )""",
-    ),
-)
 _TOTAL: Final = "SELECT answers, bytes FROM judge_answers_total"
 _SCAN: Final = 1_000
 """Most answers that make room in one statement."""
@@ -158,7 +137,7 @@ class PostgresqlCache:
                 )
                 _set_total(session, answers - gone, total - size)
 
-        self._session.run(work, ANSWER_TABLES)
+        self._session.run(work)
 
     def remove_all(self) -> None:
         """Remove everything, and give its room back.
@@ -173,7 +152,7 @@ class PostgresqlCache:
                 session.read("TRUNCATE judge_answers")
                 _set_total(session, 0, 0)
 
-        self._session.run(work, ANSWER_TABLES)
+        self._session.run(work)
 
     def stored(self) -> Kept:
         """The size of the cache.
@@ -181,7 +160,7 @@ class PostgresqlCache:
         Raises:
             TransientError: It cannot be read now.
         """
-        return self._session.run(_total, ANSWER_TABLES)
+        return self._session.run(_total)
 
     def close(self) -> None:
         """Close the connection; a later call opens it again."""
@@ -201,7 +180,7 @@ class PostgresqlCache:
     async def _tried(self, work: Callable[[Session], _T]) -> _T | None:
         """Do something; None, and a word in the log, where it cannot be done."""
         try:
-            found = await asyncio.wrap_future(self._session.submit(work, ANSWER_TABLES))
+            found = await asyncio.wrap_future(self._session.submit(work))
         except ScouterError as error:
             if not self._is_out:
                 self._is_out = True

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
 import psycopg
@@ -16,7 +15,7 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.waiting import Ready
 
-from collector.fleet.schema import MAKE, columns_of
+from collector.fleet.schema import BESIDE, MAKE, columns_of
 from collector.store.reads import Rows
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
 
@@ -149,15 +148,6 @@ class Address:
         return line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """Tables that belong together, and are made together."""
-
-    name: str
-    """One of them: if it is there, all are."""
-    statements: tuple[str, ...]
-
-
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
     """Gives up a server that does not answer, though its machine is there.
 
@@ -192,6 +182,8 @@ class Session:
         settings: Settings of PostgreSQL for each connection.
         answer_s: So many seconds after its longest statement, a server without an answer counts as
             lost.
+        tables: Statements that make the tables which `run` and `submit` find there; if the first
+            one is there, all are.
         clock: Monotonic seconds.
     """
 
@@ -201,10 +193,11 @@ class Session:
         settings: Mapping[str, str],
         *,
         answer_s: float = _ANSWER_S,
+        tables: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.address: Final = address
-        self._settings, self._clock = dict(settings), clock
+        self._settings, self._tables, self._clock = dict(settings), tables, clock
         statement_s = int(self._settings["statement_timeout"]) / 1000
         self._most_s = statement_s + answer_s if statement_s else math.inf
         self._connection: _Connection | None = None
@@ -213,7 +206,7 @@ class Session:
         """True inside a transaction: with its connection that is lost, too."""
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-postgresql")
-        self._made: set[str] = set()
+        self._has_tables = False
         self._failed: tuple[float, str] | None = None
         """Time and text of the last `run`, if it left no connection."""
 
@@ -224,7 +217,7 @@ class Session:
             if self._is_inside:
                 raise psycopg.OperationalError("the connection was lost")
             self._connection = None
-            self._made.clear()  # it may be gone with the database
+            self._has_tables = False  # they may be gone with the database
             connection = _Connection.connect(
                 self.address.url, autocommit=True, cursor_factory=psycopg.RawCursor
             )
@@ -242,12 +235,11 @@ class Session:
             self._connection = connection
         return self._connection
 
-    def run(self, work: "Callable[[Session], T]", tables: Tables | None = None) -> T:
+    def run(self, work: "Callable[[Session], T]") -> T:
         """Do something, one after another; once more if the connection was lost.
 
         Args:
             work: Does it with this session; something that may be done twice.
-            tables: Made before, where they are not there.
 
         Raises:
             TransientError: The database cannot be used now; it is not known whether the work was
@@ -259,37 +251,38 @@ class Session:
                 raise TransientError(self._failed[1])
             was_open = self._is_alive
             try:
-                return self._attempt(work, tables)
+                return self._attempt(work)
             except TransientError:
                 if not was_open or self._is_alive:
                     raise
-            return self._attempt(work, tables)
+            return self._attempt(work)
 
-    def submit(self, work: "Callable[[Session], T]", tables: Tables | None = None) -> "Future[T]":
+    def submit(self, work: "Callable[[Session], T]") -> "Future[T]":
         """Do the same in a thread of its own, so that an event loop does not wait."""
-        return self._thread.submit(self.run, work, tables)
+        return self._thread.submit(self.run, work)
 
-    def _attempt(self, work: "Callable[[Session], T]", tables: Tables | None) -> T:
+    def _attempt(self, work: "Callable[[Session], T]") -> T:
         self._failed = None
         try:
-            if tables is not None and tables.name not in self._made:
-                self._make(tables)
-                self._made.add(tables.name)
+            self._need_tables()
             return work(self)
         except TransientError as error:
             if not self._is_alive:
                 self._failed = self._clock(), str(error)
             raise
 
-    def _make(self, tables: Tables) -> None:
+    def _need_tables(self) -> None:
         """Make tables that are not there: one process at a time, all of them or none."""
-        if self.read(_IS_THERE, [tables.name]):  # who may make no tables can use those of others
+        if not self._tables or self._has_tables:
             return
-        with self.transaction():
-            self.read(f"SELECT pg_advisory_xact_lock({MAKE})")
-            if not self.read(_IS_THERE, [tables.name]):
-                for each in tables.statements:
-                    self.read(each)
+        name = self._tables[0].split()[2]
+        if not self.read(_IS_THERE, [name]):  # who may make no tables can use those of others
+            with self.transaction():
+                self.read(f"SELECT pg_advisory_xact_lock({MAKE})")
+                if not self.read(_IS_THERE, [name]):
+                    for each in self._tables:
+                        self.read(each)
+        self._has_tables = True
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a read and fetch everything; once more if the connection was lost before.
@@ -481,7 +474,10 @@ def open_beside(
         ConfigError: The URL is none.
     """
     return Session(
-        Address(url, password), settings("scouter", statement_s=30.0, idle_s=5.0), clock=clock
+        Address(url, password),
+        settings("scouter", statement_s=30.0, idle_s=5.0),
+        tables=BESIDE,
+        clock=clock,
     )
 
 

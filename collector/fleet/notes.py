@@ -2,20 +2,12 @@
 
 from typing import Final
 
-from collector.fleet.database import Session, Tables
+from collector.fleet.database import Session
 
 SENT_TO: Final = "results sent to "
 """Begins the name of the note with the place of each endpoint."""
 RETENTION_NOTE: Final = "retention"
 """Name of the note of retention's clock."""
-_TABLES: Final = Tables(
-    name="fleet_notes",
-    statements=(
-        """CREATE TABLE fleet_notes (
-            name TEXT COLLATE "C" PRIMARY KEY, content TEXT NOT NULL
-        )""",
-    ),
-)
 
 
 def all_notes(session: Session) -> dict[str, str]:
@@ -25,7 +17,7 @@ def all_notes(session: Session) -> dict[str, str]:
         TransientError: They cannot be read now.
     """
     sql = "SELECT name, content FROM fleet_notes"
-    return dict(session.run(lambda each: each.read(sql), _TABLES))
+    return dict(session.run(lambda each: each.read(sql)))
 
 
 class FleetNote:
@@ -49,7 +41,7 @@ class FleetNote:
             TransientError: It cannot be read now.
         """
         sql = "SELECT content FROM fleet_notes WHERE name = $1"
-        found = self._session.run(lambda each: each.read(sql, [self._name]), _TABLES)
+        found = self._session.run(lambda each: each.read(sql, [self._name]))
         return found[0][0] if found else None
 
     def write(self, text: str) -> None:
@@ -62,4 +54,4 @@ class FleetNote:
             "INSERT INTO fleet_notes VALUES ($1, $2) "
             "ON CONFLICT (name) DO UPDATE SET content = excluded.content"
         )
-        self._session.run(lambda each: each.read(sql, [self._name, text]), _TABLES)
+        self._session.run(lambda each: each.read(sql, [self._name, text]))

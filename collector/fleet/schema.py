@@ -155,6 +155,50 @@ _FLEET_COLUMNS: Final = {
 }  # fmt: skip
 
 
+BESIDE: Final = (
+    """CREATE TABLE fleet_notes (
+        name TEXT COLLATE "C" PRIMARY KEY, content TEXT NOT NULL
+    )""",
+    """CREATE TABLE access_tokens (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_hash BYTEA NOT NULL,
+        scopes TEXT NOT NULL, space TEXT NOT NULL, created_ns BIGINT NOT NULL,
+        expires_ns BIGINT, revoked_ns BIGINT
+    )""",
+    """CREATE TABLE budget_accounts (
+        name TEXT COLLATE "C" NOT NULL, day TEXT COLLATE "C" NOT NULL, nano_usd BIGINT NOT NULL,
+        PRIMARY KEY (name, day)
+    ) WITH (fillfactor = 50)""",
+    """CREATE TABLE budget_reservations (
+        number TEXT COLLATE "C" NOT NULL, name TEXT COLLATE "C" NOT NULL,
+        day TEXT COLLATE "C" NOT NULL, nano_usd BIGINT NOT NULL,
+        PRIMARY KEY (number, name, day)
+    )""",
+    """CREATE TABLE alert_actions (
+        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        action_id TEXT NOT NULL UNIQUE, sent TIMESTAMPTZ NOT NULL DEFAULT now(),
+        action TEXT NOT NULL, answer TEXT
+    )""",
+    """CREATE TABLE judge_answers_spaces (
+        space TEXT COLLATE "C" PRIMARY KEY, since_seq BIGINT NOT NULL
+    )""",
+    """CREATE TABLE judge_answers_erasures (
+        number TEXT PRIMARY KEY, space TEXT COLLATE "C" NOT NULL,
+        begun_s DOUBLE PRECISION NOT NULL
+    )""",
+    """CREATE TABLE judge_answers_total (
+        one BOOLEAN PRIMARY KEY CHECK (one), answers BIGINT NOT NULL, bytes BIGINT NOT NULL
+    ) WITH (fillfactor = 50)""",
+    "INSERT INTO judge_answers_total VALUES (TRUE, 0, 0)",
+    """CREATE TABLE judge_answers (
+        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        shelf TEXT COLLATE "C" NOT NULL, key BYTEA NOT NULL, made_s DOUBLE PRECISION NOT NULL,
+        bytes BIGINT NOT NULL, reply TEXT NOT NULL, UNIQUE (shelf, key)
+    )""",
+)
+"""What makes the tables beside the store: notes, tokens, money, actions on alerts, and answers of
+judges. A process without a store makes them, too."""
+
+
 def columns_of(table: str) -> Sequence[tuple[str, str]]:
     """Name and type of each column that is written, by table; `part` is the last one."""
     if table in _FLEET_COLUMNS:

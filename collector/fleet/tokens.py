@@ -7,22 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from collector.access.tokens import Token, Tokens, token_of
-from collector.fleet.database import Session, Tables, open_beside
+from collector.fleet.database import Session, open_beside
 from scouter.errors import ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 0.4
 """Between two looks at the table: with the look itself, a change is followed in half a second."""
-_TABLES: Final = Tables(
-    name="access_tokens",
-    statements=(
-        """CREATE TABLE access_tokens (
-            id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_hash BYTEA NOT NULL,
-            scopes TEXT NOT NULL, space TEXT NOT NULL, created_ns BIGINT NOT NULL,
-            expires_ns BIGINT, revoked_ns BIGINT
-        )""",
-    ),
-)
 
 
 class FleetTokens(Tokens):
@@ -67,7 +57,7 @@ class FleetTokens(Tokens):
         """Take over what is in the table now; without a database, what is known stays."""
         with self._looking:
             try:
-                self._session.run(self._read, _TABLES)
+                self._session.run(self._read)
             except ScouterError as error:
                 if not self.fault:
                     _log.warning(
@@ -90,11 +80,11 @@ class FleetTokens(Tokens):
             "UPDATE access_tokens SET revoked_ns = $2 "
             "WHERE id = $1 AND (revoked_ns IS NULL OR revoked_ns = $2) RETURNING id"
         )
-        return bool(self._session.run(lambda each: each.read(sql, [token_id, now_ns]), _TABLES))
+        return bool(self._session.run(lambda each: each.read(sql, [token_id, now_ns])))
 
     def all(self) -> list[Token]:
         """Every token that was ever made, oldest first."""
-        found = self._session.run(_rows, _TABLES)
+        found = self._session.run(_rows)
         return sorted(found.values(), key=lambda each: each.created_ns)
 
     def take_over(self, tokens: Iterable[Token]) -> None:
@@ -128,7 +118,7 @@ class FleetTokens(Tokens):
             token.id, token.name, token.secret_hash, " ".join(sorted(token.scopes)), token.space,
             token.created_ns, token.expires_ns, token.revoked_ns,
         )  # fmt: skip
-        self._session.run(lambda each: each.read(sql, row), _TABLES)
+        self._session.run(lambda each: each.read(sql, row))
 
     def _read(self, session: Session) -> None:
         """Read the rows, if they have changed: they come and are revoked, and never go."""

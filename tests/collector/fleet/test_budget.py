@@ -12,7 +12,8 @@ from typing import TypeVar
 import pytest
 
 from collector.fleet.budget import PostgresqlLedger
-from collector.fleet.database import Address, Session, Tables, open_beside, settings
+from collector.fleet.database import Address, Session, open_beside, settings
+from collector.fleet.schema import BESIDE
 from scouter.agent.ledger import LedgerError, Reserved
 from tests.contracts.ledger import DAY, LedgerContract, Make, account
 from tests.support.postgresql_server import PostgresqlServer
@@ -171,10 +172,10 @@ class LosingSession(Session):
     """Loses the connection right behind the first reservation, before the word of it is out."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(Address(url), settings("scouter"))
+        super().__init__(Address(url), settings("scouter"), tables=BESIDE)
         self.has_lost = False
 
-    def run(self, work: Callable[[Session], T], tables: Tables | None = None) -> T:
+    def run(self, work: Callable[[Session], T]) -> T:
         def work_and_lose(session: Session) -> T:
             found = work(session)
             if not self.has_lost and isinstance(found, Reserved):
@@ -182,7 +183,7 @@ class LosingSession(Session):
                 session.read("SELECT pg_terminate_backend(pg_backend_pid())")
             return found
 
-        return super().run(work_and_lose, tables)
+        return super().run(work_and_lose)
 
 
 def test_a_reservation_is_made_once_where_the_word_of_it_is_lost(url: str) -> None:

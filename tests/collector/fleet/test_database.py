@@ -3,27 +3,28 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from collector.fleet.database import Address, Session, Tables, open_beside, settings
+from collector.fleet.database import Address, Session, open_beside, settings
 from scouter.errors import ConfigError, DataError, TransientError
 from tests.contracts.tokens import Clock
 from tests.support.postgresql_server import PostgresqlServer
 
-TABLES = Tables(
-    name="numbers",
-    statements=(
-        "CREATE TABLE numbers (number BIGINT)",
-        "INSERT INTO numbers SELECT 7 FROM pg_sleep(0.05)",
-    ),
+TABLES = (
+    "CREATE TABLE numbers (number BIGINT)",
+    "INSERT INTO numbers SELECT 7 FROM pg_sleep(0.05)",
 )
+
+
+def with_tables(url: str, tables: Sequence[str] = TABLES) -> Session:
+    return Session(Address(url), settings("scouter", statement_s=30.0), tables=tables)
 
 
 @pytest.fixture
 def session(url: str) -> Iterator[Session]:
-    made = open_beside(url)
+    made = with_tables(url)
     yield made
     made.close()
 
@@ -37,12 +38,12 @@ def pid_of(session: Session) -> int:
 
 
 def test_tables_are_made_once_by_many_at_a_time(url: str) -> None:
-    sessions = [open_beside(url) for _ in range(6)]
+    sessions = [with_tables(url) for _ in range(6)]
     found: list[object] = []
 
     def work(session: Session) -> None:
         sql = "SELECT number FROM numbers"
-        found.append(session.run(lambda each: each.read(sql), TABLES))
+        found.append(session.run(lambda each: each.read(sql)))
 
     threads = [threading.Thread(target=work, args=(each,)) for each in sessions]
     for each in threads:
@@ -57,17 +58,20 @@ def test_tables_are_made_once_by_many_at_a_time(url: str) -> None:
 def test_who_may_make_no_tables_uses_those_of_others(
     postgresql_server: PostgresqlServer, url: str, session: Session
 ) -> None:
-    session.run(one, TABLES)
+    session.run(one)
     with postgresql_server.connect() as connection:
         name = url.rpartition("=")[2]
         connection.execute(f"CREATE ROLE {name}_reader LOGIN".encode())
     session.read(f"GRANT SELECT ON numbers TO {name}_reader")
-    reader = open_beside(url.replace("user=postgres", f"user={name}_reader"))
-    assert reader.run(lambda each: each.read("SELECT * FROM numbers"), TABLES) == [(7,)]
-    with pytest.raises(TransientError, match="permission denied for schema public"):
-        reader.run(one, Tables(name="others", statements=("CREATE TABLE others (n BIGINT)",)))
-    assert reader.run(one) == 1
+    as_reader = url.replace("user=postgres", f"user={name}_reader")
+    reader = with_tables(as_reader)
+    assert reader.run(lambda each: each.read("SELECT * FROM numbers")) == [(7,)]
     reader.close()
+    other = with_tables(as_reader, ["CREATE TABLE others (n BIGINT)"])
+    with pytest.raises(TransientError, match="permission denied for schema public"):
+        other.run(one)
+    assert other.read("SELECT 1") == [(1,)]
+    other.close()
 
 
 def test_a_server_that_was_started_again_is_not_noticed(own_server: PostgresqlServer) -> None:
@@ -93,7 +97,7 @@ def test_a_server_that_takes_no_writes_any_more_is_looked_for_anew(
     postgresql_server: PostgresqlServer, url: str, session: Session
 ) -> None:
     """As where another one has its place, and the address leads to that one."""
-    session.run(one, TABLES)
+    session.run(one)
     pid = session.run(pid_of)
     session.read("SET default_transaction_read_only = on")
     session.read("INSERT INTO numbers VALUES (8)")
@@ -102,7 +106,7 @@ def test_a_server_that_takes_no_writes_any_more_is_looked_for_anew(
 
 def test_who_stands_still_in_a_transaction_loses_it(session: Session) -> None:
     """What it did is undone, and done again on a new connection."""
-    session.run(one, TABLES)
+    session.run(one)
     session.read("SET idle_in_transaction_session_timeout = '50ms'")
     stood: list[int] = []
 
