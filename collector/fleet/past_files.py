@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,26 +53,44 @@ class Rolling:
     ) -> None:
         self._folder, self._table, self._schema = folder, table, schema
         self._most_rows, self._most_bytes = rows, nbytes
-        self._number = 0
-        self._file: _File | None = None
+        self._number = self._rows = self._bytes = 0
+        self._path, self._writer = folder, cast("Any", None)
+        self._group: list[pa.Table] = []
+        """Tables that are a row group together, as they are small."""
 
     def write(self, table: pa.Table) -> None:
         """Write a table."""
         if not table.num_rows:
             return
-        if self._file is None:
-            self._open()
-        file = self._file
-        if file is not None:
-            file.write(table)
-            if file.rows >= self._most_rows or file.nbytes >= self._most_bytes:
-                file.close()
-                self._file = None
+        self._open()
+        self._group.append(table)
+        self._rows += table.num_rows
+        self._bytes += table.nbytes
+        is_full = sum(each.nbytes for each in self._group) >= _GROUP_BYTES
+        if is_full or sum(each.num_rows for each in self._group) >= _GROUP_ROWS:
+            self._flush()
+        if self._rows >= self._most_rows or self._bytes >= self._most_bytes:
+            self._close()
 
-    def _open(self) -> None:
-        path = self._folder / f"{self._table}-{self._number}.parquet"
-        self._number += 1
-        self._file = _File(path, self._schema)
+    def _open(self) -> Any:  # noqa: ANN401 no types
+        if self._writer is None:
+            self._path = self._folder / f"{self._table}-{self._number}.parquet"
+            self._path.touch(mode=0o600)
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            self._number += 1
+            self._rows = self._bytes = 0
+        return self._writer
+
+    def _flush(self) -> None:
+        if self._group:
+            self._open().write_table(pa.concat_tables(self._group))
+            self._group.clear()
+
+    def _close(self) -> None:
+        self._flush()
+        self._open().close()
+        self._writer = None
+        _sync(self._path)
 
     def __enter__(self) -> "Rolling":
         return self
@@ -83,40 +101,8 @@ class Rolling:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._file is None and not self._number:
-            self._open()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
-class _File:
-    """One file; several tables are a row group where they are small."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path = path
-        path.touch(mode=0o600)
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
-        self._group: list[pa.Table] = []
-        self.rows = self.nbytes = 0
-
-    def write(self, table: pa.Table) -> None:
-        self._group.append(table)
-        self.rows += table.num_rows
-        self.nbytes += table.nbytes
-        is_full = sum(each.nbytes for each in self._group) >= _GROUP_BYTES
-        if is_full or sum(each.num_rows for each in self._group) >= _GROUP_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._group:
-            self._writer.write_table(pa.concat_tables(self._group))
-            self._group.clear()
-
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-        _sync(self._path)
+        if self._writer is not None or not self._number:
+            self._close()
 
 
 def keys(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, NamedTuple, cast
 from zlib import crc32
 
@@ -27,6 +28,7 @@ from collector.items.logs import EVENT_NAME, record_of_log
 from collector.items.record_items import check_record, read_json, stored_text
 from collector.items.wire import head_field, take_apart, wire_field
 from collector.log.port import Item, Kind
+from collector.split import split as split_by
 from collector.store.bodies import span_places
 from collector.store.letters import LetterKind
 from scouter.errors import DataError
@@ -369,42 +371,17 @@ def _packed(pieces: Sequence[_Piece], max_bytes: int) -> Iterator[list[_Piece]]:
     by_key: dict[bytes, list[_Piece]] = {}
     for piece in pieces:
         by_key.setdefault(piece.key, []).append(piece)
-    group = _Group()
-    for same in by_key.values():
-        alone = _Group()
-        for piece in same:
-            alone.add(piece)
-        if group.pieces and group.size + alone.size > max_bytes:
-            yield group.pieces
-            group = _Group()
-        for piece in same:
-            if group.pieces and group.size_with(piece) > max_bytes:
-                yield group.pieces
-                group = _Group()
-            group.add(piece)
-    if group.pieces:
-        yield group.pieces
+    room = (max_bytes - 2 * _FRAME_BYTES,)
+    for traces in split_by(by_key.values(), lambda same: (sum(map(_size_of, same)),), room):
+        yield from split_by(chain.from_iterable(traces), lambda piece: (_size_of(piece),), room)
 
 
-class _Group:
-    """Pieces that are to be one body, and the most bytes that it takes."""
-
-    def __init__(self) -> None:
-        self.pieces: list[_Piece] = []
-        self.size = 2 * _FRAME_BYTES
-        self._heads: set[int] = set()
-
-    def size_with(self, piece: _Piece) -> int:
-        size = self.size + len(piece.content) + _FRAME_BYTES
-        if piece.head is None or id(piece.head) in self._heads:
-            return size
-        return size + len(piece.head.resource) + len(piece.head.scope) + 2 * _FRAME_BYTES
-
-    def add(self, piece: _Piece) -> None:
-        self.size = self.size_with(piece)
-        self.pieces.append(piece)
-        if piece.head is not None:
-            self._heads.add(id(piece.head))
+def _size_of(piece: _Piece) -> int:
+    """The most bytes that a piece takes, with a head of its own."""
+    size = len(piece.content) + _FRAME_BYTES
+    if piece.head is None:
+        return size
+    return size + len(piece.head.resource) + len(piece.head.scope) + 2 * _FRAME_BYTES
 
 
 def _item(item: Item, pieces: Sequence[_Piece]) -> Item:

@@ -177,7 +177,7 @@ class TopicLog:
 
     def _send(self, producer: Any, part: Part, waiting: "_Waiting") -> None:  # noqa: ANN401 - untyped client
         def failed(error: BaseException) -> None:
-            waiting.fail(self._failed(producer, error))
+            waiting.end(self._failed(producer, error))
 
         try:
             sent = producer.send(
@@ -187,7 +187,7 @@ class TopicLog:
         except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
             failed(error)
         else:
-            sent.add_callback(waiting.done)
+            sent.add_callback(waiting.end)
             sent.add_errback(failed)
 
     def _done(self, size: int) -> None:
@@ -297,17 +297,11 @@ class _Waiting:
         self._lock = threading.Lock()
         self._error: TransientError | None = None
 
-    def done(self, _: object = None) -> None:
-        """Note that a message is in the topic."""
-        self._end(None)
-
-    def fail(self, error: TransientError) -> None:
-        """Note that a message is not, as far as is known."""
-        self._end(error)
-
-    def _end(self, error: TransientError | None) -> None:
+    def end(self, outcome: object) -> None:
+        """Note that a message is in the topic; with an error that it is not, as far as is known."""
         with self._lock:
-            self._error = self._error or error
+            if isinstance(outcome, TransientError):
+                self._error = self._error or outcome
             self._left -= 1
             is_left = self._left > 0
         if is_left:
