@@ -183,14 +183,16 @@ def records_router() -> APIRouter:
         search looked.
         """
         query = replace(query, limit=limit, before=read_cursor(cursor)[0])
-        if text:
-            return _search(store, prices, query, text)
-        page = store.records(query)
-        if not page.items and cursor is None:
+        end = time.monotonic() + SEARCH_S
+        page = store.records(query, lambda: time.monotonic() >= end, text)
+        if not (text or page.items) and cursor is None:
             names.check(query.space, query.profile)
+        at = page.looked_until_ns
         return Searched[RecordItem](
             items=record_items(store, prices, query.space, page.items),
             next_cursor=write_cursor(page.next_before),
+            is_partial=at is not None,
+            looked_until=None if at is None else time_at(at),
         )
 
     @router.get("/records/{uid:path}", responses=NOT_FOUND)
@@ -317,20 +319,6 @@ def _read(
     latest = found.evaluations[0] if found.evaluations else None
     known = None if latest is None else registry.get(space, latest.profile_uid)
     return found, spans, None if known is None else known.profile
-
-
-def _search(
-    store: Store, prices: PriceTable, query: RecordQuery, texts: Sequence[str]
-) -> Searched[RecordItem]:
-    end = time.monotonic() + SEARCH_S
-    page = store.search_records(query, texts[0], lambda: time.monotonic() >= end, texts[1:])
-    at = page.looked_until_ns
-    return Searched[RecordItem](
-        items=record_items(store, prices, query.space, page.items),
-        next_cursor=write_cursor(page.next_before),
-        is_partial=at is not None,
-        looked_until=None if at is None else time_at(at),
-    )
 
 
 def record_items(

@@ -64,43 +64,59 @@ class ContextText:
 
 
 class RecordTextReads(RecordReads):
-    """Searches of records."""
+    """Lists of records."""
 
-    def search_records(
-        self, query: RecordQuery, text: str, is_over: Callable[[], bool], more: Sequence[str] = ()
+    def records(
+        self,
+        query: RecordQuery,
+        is_over: Callable[[], bool] = lambda: False,
+        texts: Sequence[str] = (),
     ) -> RecordPage:
-        """List accepted records whose context has a text in a value or a name, newest first.
+        """List accepted records, newest first, each with its state.
 
         Args:
-            query: The other filters.
-            text: Not empty; upper and lower case are the same.
-            is_over: Called between two parts; true ends the search there.
-            more: Texts that the context has, too.
+            query: The filter.
+            is_over: Called between two parts; true ends a search by texts there.
+            texts: The context has each of them in a value or a name. Not empty; upper and lower
+                case are the same.
 
-        Cost: linear in the bytes of the contexts that are read.
+        Cost: linear in the records that the other filters name, where a state is requested that few
+        records have; else in the page. With texts linear in the bytes of the contexts that are
+        read.
         """
-        finders = [ContextText(each) for each in (text, *more)]
+        finders = [ContextText(each) for each in texts]
         found: list[Candidate] = []
         matches: dict[tuple[int, str], Matches] = {}
         last: Place | None = None
         looked_until_ns = None
-        for part in _parts(self.matching_places(query)):
-            if last is not None and is_over():
-                looked_until_ns = last.received_ns
-                break
-            hits = self.context_matches(query.space, part, finders)
-            found += self.stated(query, [each for each in part if each.key in hits])
-            matches |= hits
-            last = part[-1]
+        places = self.matching_places(query)
+        for part in _parts(places) if finders else places:
+            if finders:
+                if last is not None and is_over():
+                    looked_until_ns = last.received_ns
+                    break
+                hits = self.context_matches(query.space, part, finders)
+                found += self.stated(query, [each for each in part if each.key in hits])
+                matches |= hits
+                last = part[-1]
+            else:
+                found += self.stated(query, part)
             if len(found) > query.limit:
                 found = found[: query.limit]
                 last = found[-1][0]
                 break
         else:
             last = None
-        items = self.record_summaries(query.space, found)
+        contexts: dict[tuple[int, str], str] | None = None
+        if (most := query.context_bytes) is not None and found:
+            page = next(split(found, lambda each: (each[0].context_bytes,), (most,)))
+            last = page[-1][0] if len(page) < len(found) else last
+            found, contexts = page, dict(self.contexts(query.space, [place for place, _ in page]))
+        items = self.record_summaries(query.space, found, contexts)
         return RecordPage(
-            items=tuple(matched(each, matches[each.record.seq, each.record.uid]) for each in items),
+            items=tuple(
+                matched(each, matches.get((each.record.seq, each.record.uid), ())) for each in items
+            ),
             next_before=None if last is None else last[:2],
             looked_until_ns=looked_until_ns,
         )
@@ -160,7 +176,7 @@ class SessionTextReads(SessionReads, RecordTextReads, TraceTextReads):
         """List sessions, the one with the newest record that matches and has all texts first.
 
         A record without a session id is a session of its own, called by the record's uid. A text
-        may be in the record's context, as of `search_records`, or in a span of its trace, as of
+        may be in the record's context, as of `records`, or in a span of its trace, as of
         `search_traces`. Without `as_of` the list is as of now.
 
         Args:

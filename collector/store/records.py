@@ -17,7 +17,6 @@ from collector.store.letters import LetterQuery
 from collector.store.reads import LAST, ROW_BY_ROW, Values
 from collector.store.record_queries import (
     RecordHistory,
-    RecordPage,
     RecordQuery,
     RecordSummary,
     SessionQuery,
@@ -221,28 +220,7 @@ def _rare(query: RecordQuery, values: Values) -> str | None:
 
 
 class RecordReads(LetterReads):
-    """Reads of records."""
-
-    def records(self, query: RecordQuery) -> RecordPage:
-        """List accepted records, newest first, each with its state.
-
-        Cost: linear in the records that the other filters name, where a state is requested that few
-        records have; else in the page.
-        """
-        found: list[Candidate] = []
-        for part in self.matching_places(query):
-            found += self.stated(query, part)
-            if len(found) > query.limit:
-                break
-        page = found[: query.limit]
-        contexts: dict[tuple[int, str], str] | None = None
-        if query.context_bytes is not None:
-            page = _until(page, query.context_bytes)
-            contexts = dict(self.contexts(query.space, [place for place, _ in page]))
-        return RecordPage(
-            items=tuple(self.record_summaries(query.space, page, contexts)),
-            next_before=page[-1][0][:2] if len(found) > len(page) else None,
-        )
+    """Reads of records; `RecordTextReads` lists them."""
 
     def matching_places(self, query: RecordQuery) -> Iterator[Sequence[Place]]:
         """The places of everything that a list holds, newest first, in growing parts.
@@ -467,14 +445,3 @@ def _accepted(row: RecordRow) -> tuple[int, str]:
 def _of_places(space: str, places: Sequence[Place]) -> list[object]:
     """Values of `_PLACES`."""
     return [places[-1].seq, places[0].seq, space, [place.uid_hash for place in places]]
-
-
-def _until(page: Sequence[Candidate], most_bytes: int) -> list[Candidate]:
-    """The first records of a page up to the one with which their contexts are so long."""
-    size, found = 0, list[Candidate]()
-    for each in page:
-        found.append(each)
-        size += each[0].context_bytes
-        if size >= most_bytes:
-            break
-    return found

@@ -149,7 +149,7 @@ class StoreFindContract(OpenedStore):
             record("two", session_id="c", context={"a": "refused"}),
         ]
         store.append_records(rows).result()
-        records = store.search_records(RecordQuery(space=SPACE), "refused", never, ["order"])
+        records = store.records(RecordQuery(space=SPACE), never, ["refused", "order"])
         assert [each.record.uid for each in records.items] == ["both"]
         (both,) = records.items
         assert [each.where for each in both.more_matches] == ["q"]

@@ -19,7 +19,7 @@ def never() -> bool:
 
 
 def found(store: AppendingStore, text: str, **filters: Any) -> list[str]:
-    page = store.search_records(RecordQuery(space=SPACE, **filters), text, never)
+    page = store.records(RecordQuery(space=SPACE, **filters), never, [text])
     assert page.looked_until_ns is None
     return [each.record.uid for each in page.items]
 
@@ -77,7 +77,7 @@ class StoreTextContract(OpenedStore):
         """On each of many rows; the contexts of those before have another text."""
         rows = [record(f"u{n}", context={"a": f"{text} {n}"}) for n in range(9)]
         store.append_records([*rows, record("u9", context=context)]).result()
-        page = store.search_records(RecordQuery(space=SPACE), text, never)
+        page = store.records(RecordQuery(space=SPACE), never, [text])
         found = {
             each.record.uid: each.match and tuple(dict(each.match).values()) for each in page.items
         }
@@ -110,7 +110,7 @@ class StoreTextContract(OpenedStore):
         )
         uids: list[str] = []
         while True:
-            page = store.search_records(query, "blue", never)
+            page = store.records(query, never, ["blue"])
             assert len(page.items) <= 4
             uids += [each.record.uid for each in page.items]
             if page.next_before is None:
@@ -127,7 +127,7 @@ class StoreTextContract(OpenedStore):
             store.append_records(rows).result()
         query, uids, reached = RecordQuery(space=SPACE), list[str](), list[int]()
         while True:
-            page = store.search_records(query, "rare", lambda: True)
+            page = store.records(query, lambda: True, ["rare"])
             uids += [each.record.uid for each in page.items]
             if page.next_before is None:
                 break

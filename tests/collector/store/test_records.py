@@ -32,7 +32,7 @@ def test_contexts_of_megabytes_are_searched_in_little_memory(tmp_path: Path) -> 
     for n in range(40):
         text = "x" * 8_000_000 + ("needle" if n in (0, 39) else "")
         store.append_records([record(f"u{n}", context={"a": text})]).result()
-    page = store.search_records(RecordQuery(space=SPACE), "NEEDLE", lambda: False)
+    page = store.records(RecordQuery(space=SPACE), texts=["NEEDLE"])
     store.close()
     assert [each.record.uid for each in page.items] == ["u39", "u0"]
     assert {each.match and tuple(dict(each.match).values()) for each in page.items} == {
