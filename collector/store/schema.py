@@ -26,7 +26,7 @@ _TABLES: Final[Mapping[str, str]] = {
         trace_id TEXT, span_id TEXT, parent_span_id TEXT, name TEXT, kind BIGINT,
         start_ns BIGINT, end_ns BIGINT, status BIGINT,
         service_name TEXT, service_version TEXT, environment TEXT,
-        process TEXT, parent_is_remote BIGINT, stamp BIGINT, is_event BIGINT,
+        process TEXT, is_event BIGINT,
         size_bytes BIGINT, checksum BIGINT,
         operation TEXT, provider TEXT, request_model TEXT, response_model TEXT, agent_name TEXT,
         tool_name TEXT, conversation_id TEXT, error_type TEXT, session_id TEXT, finish_reason TEXT,

@@ -12,7 +12,6 @@ import orjson
 
 from collector.store.reads import LAST, Values
 from scouter.evaluate.spans.costs import call_cost
-from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
 from scouter.evaluate.spans.halves import named_beside
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind
@@ -204,10 +203,6 @@ class SpanRow(NamedTuple):
     environment: str
     process: str | None
     """The process that had it in hand, if that is one of ours."""
-    parent_is_remote: int | None
-    """1 if its parent belongs to another process; None if nobody said."""
-    stamp: int
-    """Number of spans that its process says it will have delivered; 0 if it says nothing."""
     is_event: int
     """1 for a log event, which is below the span that it belongs to."""
     size_bytes: int
@@ -280,8 +275,6 @@ def span_row(
 
     Cost: about 25 µs for a span with ten attributes, 10 more for a model's call.
     """
-    stamp = stamp_of(span)
-    remote = parent_is_remote(span, stamp)
     resource = span.resource
     process = resource.attributes.get(PROCESS_ID)
     is_event = is_log_event(span)
@@ -292,7 +285,7 @@ def span_row(
             int(span.kind), span.start_ns, span.end_ns, int(span.status),
             resource.service_name, resource.service_version, resource.environment,
             process if isinstance(process, str) and process else None,
-            None if remote is None else int(remote), stamp, int(is_event), size_bytes, checksum,
+            int(is_event), size_bytes, checksum,
             *facts, crc32(span.scope.name.encode()),
             attribute_text(span.attributes, named_beside(span, LONGEST)), *last,
         )

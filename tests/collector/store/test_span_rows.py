@@ -2,7 +2,7 @@
 
 from collector.store.schema import COLUMNS
 from collector.store.span_rows import BodyRow, SpanRow, span_row
-from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.attributes import PROCESS_ID
 from scouter.model.log_event import EVENT_SCOPE
 from scouter.model.span import Resource, Span, SpanKind, StatusCode
 
@@ -35,7 +35,6 @@ def test_a_model_call_tells_its_facts() -> None:
                 "gen_ai.request.model": "m",
                 "gen_ai.usage.input_tokens": 12,
                 "session.id": "ann",
-                PROCESS_SPAN_COUNT: 4,
             },
             resource=Resource(
                 attributes={
@@ -50,7 +49,7 @@ def test_a_model_call_tells_its_facts() -> None:
         "start_ns": 5, "end_ns": 9, "service_name": "desk", "service_version": "2",
         "environment": "prod", "process": "p", "is_event": 0, "size_bytes": 100, "checksum": 3,
         "operation": "chat", "provider": "openai", "request_model": "m", "genai_kind": "model",
-        "input_tokens": 12, "output_tokens": None, "session_id": "ann", "stamp": 4,
+        "input_tokens": 12, "output_tokens": None, "session_id": "ann",
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
 
