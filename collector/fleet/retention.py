@@ -8,6 +8,7 @@ from collector.fleet.whole import Whole
 from collector.metrics import TotalKey, TotalName
 from collector.store.reads import Change, Connection
 from collector.store.retention import drop_older
+from collector.store.schema import OF_RECORDS
 from collector.store.totals import span_label
 
 _STEP: Final = 5_000
@@ -30,18 +31,13 @@ _RECORDS: Final = """
     SELECT space, count(*) FROM records WHERE seq > $1 AND seq <= $2 AND received_ns < $3
     GROUP BY space
 """
-_TABLES: Final[Sequence[tuple[str, str, str]]] = (
-    ("evaluations", "record_uid", ""),
-    ("task_results", "record_uid", ""),
-    ("dead_letters", "uid", " AND was_accepted = 1"),
-    ("begun", "uid", ""),
-    ("labels", "uid", ""),
-)
 _CHANGES: Final = (
     *(
-        f"DELETE FROM {table} WHERE {_OF_RECORDS.format(table=table, column=column)}{more}"
-        for table, column, more in _TABLES
+        f"DELETE FROM {table} WHERE {_OF_RECORDS.format(table=table, column=column)}"
+        for table, column in OF_RECORDS.items()
     ),
+    f"DELETE FROM dead_letters WHERE {_OF_RECORDS.format(table='dead_letters', column='uid')}"
+    " AND was_accepted = 1",
     "DELETE FROM records WHERE seq > $1 AND seq <= $2 AND received_ns < $3",
 )
 _SESSIONS: Final = """

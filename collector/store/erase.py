@@ -14,6 +14,7 @@ from collector.store.reads import Change, Connection, runs
 from collector.store.records import SESSION
 from collector.store.rows import EvaluationRow
 from collector.store.runs import Runs, take_runs
+from collector.store.schema import OF_RECORDS
 from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
 from collector.store.totals import CountingReads, Counts, span_label
 from scouter.model.score import SCORE_OF
@@ -304,13 +305,7 @@ def change_of(gone: Gone) -> Change:
             else:
                 sql = f"UPDATE bodies SET spans = $4, body = $5 WHERE {where}"
                 run(sql, seq, trace_id, spans, body)
-        for table, column in (
-            ("records", "uid"),
-            ("evaluations", "record_uid"),
-            ("task_results", "record_uid"),
-            ("begun", "uid"),
-            ("labels", "uid"),
-        ):
+        for table, column in {"records": "uid", **OF_RECORDS}.items():
             run(f"DELETE FROM {table} WHERE space = $1 AND {column} = ANY($2::TEXT[])", uids)
         run(
             "DELETE FROM dead_letters WHERE space = $1 AND ((was_accepted = 1"

@@ -6,8 +6,7 @@ DuckDB plans a query by column and reads each from a block of its own: an evalua
 results out of fifty columns take three times as long. The other columns of `evaluations` and
 `task_results` are what evaluations are found and counted by.
 
-The text is a JSON array of two: the values of `EVALUATION`, and for each task those of `TASK`. A
-new field is appended to its list; a text that was written before has its default.
+The text is a JSON array of two: the values of `EVALUATION`, and for each task those of `TASK`.
 """
 
 import json
@@ -101,7 +100,7 @@ def encode_evaluation(row: EvaluationRow) -> str:
 def decode_evaluation(text: str) -> EvaluationRow:
     """Read an evaluation."""
     values, tasks = cast("tuple[list[Any], list[list[Any]]]", load_json(text))
-    fields = dict(zip(EVALUATION, values, strict=False))
+    fields = dict(zip(EVALUATION, values, strict=True))
     fields["outcome"] = Outcome(fields["outcome"])
     fields["completeness"] = Completeness(fields["completeness"])
     fields["scope"] = Scope(fields["scope"])
@@ -109,9 +108,9 @@ def decode_evaluation(text: str) -> EvaluationRow:
 
 
 def _task(values: Sequence[Any]) -> TaskRow:
-    fields = dict(zip(TASK, values, strict=False))
+    fields = dict(zip(TASK, values, strict=True))
     fields["outcome"] = Outcome(fields["outcome"])
-    if (usage := fields.get("usage")) is not None:
-        fields["usage"] = JudgeUsage(**dict(zip(USAGE, usage, strict=False)))
-    fields["span_ids"] = tuple(fields.get("span_ids", ()))
+    if (usage := fields["usage"]) is not None:
+        fields["usage"] = JudgeUsage(**dict(zip(USAGE, usage, strict=True)))
+    fields["span_ids"] = tuple(fields["span_ids"])
     return TaskRow(**fields)

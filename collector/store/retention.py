@@ -5,6 +5,7 @@ from typing import Final
 
 from collector.metrics import TotalKey, TotalName
 from collector.store.reads import Change, Connection, Reads
+from collector.store.schema import OF_RECORDS
 from collector.store.totals import CountingReads
 
 _STEP: Final = 100
@@ -37,11 +38,8 @@ _OF_SESSIONS: Final = """
 """
 _OF_COMMITS: Final = "DELETE FROM {table} WHERE seq BETWEEN $1 AND $2 AND {condition}"
 _CHANGES: Final[Sequence[str]] = (
-    _OF_RECORDS.format(table="evaluations", column="record_uid"),
-    _OF_RECORDS.format(table="task_results", column="record_uid"),
+    *(_OF_RECORDS.format(table=table, column=column) for table, column in OF_RECORDS.items()),
     _OF_RECORDS.format(table="dead_letters", column="uid") + " AND was_accepted = 1",
-    _OF_RECORDS.format(table="begun", column="uid"),
-    _OF_RECORDS.format(table="labels", column="uid"),
     _OF_SESSIONS,
     _OF_COMMITS.format(table="evaluations", condition="scope = 'session'"),
     _OF_COMMITS.format(table="dead_letters", condition="was_accepted = 0"),

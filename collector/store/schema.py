@@ -126,6 +126,12 @@ one row, see `Database`.
 NOT_COPIED: Final = frozenset({"erasures", "whole"})
 """Tables that a copy of the store begins anew."""
 
+OF_RECORDS: Final = {
+    "evaluations": "record_uid", "task_results": "record_uid", "begun": "uid", "labels": "uid",
+}  # fmt: skip
+"""Tables whose rows go with their record, and the columns with its uid; so do `dead_letters` that
+are the state of one."""
+
 COPYING: Final = "copying"
 """A table beside them while `scouter store copy` writes the file: what it is made of, and how much
 is there."""
