@@ -4,13 +4,13 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from itertools import chain
 from typing import Final
 
 from collector.fleet.copying import (
     NOTHING,
     WHERE,
-    Ends,
     Part,
     Plan,
     counts_of,
@@ -19,6 +19,7 @@ from collector.fleet.copying import (
 from collector.fleet.database import Address, ConflictError, Session, plain, settings
 from collector.fleet.schema import COPYING, DAILY, DAY_NS, NOBODY, columns_of
 from collector.fleet.store import FleetStore
+from collector.fleet.writing import Ends
 from collector.store.reads import Rows
 from collector.store.schema import COLUMNS
 from scouter.errors import ConfigError, TransientError
@@ -79,7 +80,6 @@ class DatabaseSource:
 
     def __init__(self, url: str) -> None:
         self._address = Address(url)
-        refuse_processes(self._address)
         if not _has_tables(self._address):
             raise ConfigError(f"the database {self._address} has no data of a fleet")
         self._store = self.reads = FleetStore(url)
@@ -123,7 +123,7 @@ class DatabaseSource:
     def ends(self) -> Ends:
         """What the last commit leaves."""
         ((low_seq, received_ns),) = self._store.read_for_work(_ENDS)
-        return Ends(low_seq=low_seq, received_ns=received_ns, oldest_ns=None)
+        return Ends(offset=0, low_seq=low_seq, received_ns=received_ns)
 
     def rows(self, table: str, after: int, until: int) -> Rows:
         """Rows of some commits, as a folder has them."""
@@ -153,7 +153,7 @@ class DatabaseTarget:
         self, url: str, partitions: int, beside: Callable[[], None] = lambda: None
     ) -> None:
         self._address, self._partitions, self._beside = Address(url), partitions, beside
-        refuse_processes(self._address)
+        _has_tables(self._address)
         self._store = _CopyStore(url)
         self._session = Session(self._address, settings("scouter copy", idle_s=_IDLE_S))
 
@@ -175,9 +175,11 @@ class DatabaseTarget:
             if COPYING in found:
                 plan.check(found[COPYING], self)
                 done = int(found[_DONE])
-            elif _COPIED in found and self._is_as_copied(found[_COPIED], plan):
+            elif _COPIED in found and json.loads(found[_COPIED]) == {
+                "plan": plan.text(), "last_seq": self._newest(),
+            }:  # fmt: skip
                 return plan.last_seq + 1
-            elif self._has_data():
+            elif self._newest() > 0 or run("SELECT 1 FROM public.partitions LIMIT 1"):
                 raise ConfigError(
                     f"{self} has data of its own: make an empty one (`createdb`), and copy there"
                 )
@@ -190,17 +192,9 @@ class DatabaseTarget:
         self._store.fix_partitions(self._partitions)
         return done
 
-    def _is_as_copied(self, text: str, plan: Plan) -> bool:
-        known = json.loads(text)
-        return known == {"plan": plan.text(), "last_seq": self._newest()}
-
     def _newest(self) -> int:
         ((newest,),) = self._session.read("SELECT public.newest_number()")
         return newest
-
-    def _has_data(self) -> bool:
-        rows = self._session.read("SELECT 1 FROM public.partitions LIMIT 1")
-        return bool(rows) or self._newest() > 0
 
     def add(self, before: int, until: int, tables: Mapping[str, Rows]) -> None:
         """Store the rows of a part."""
@@ -260,34 +254,26 @@ class DatabaseTarget:
         return {**found, "offsets": found["offsets"] - self._partitions}
 
 
-def refuse_processes(address: Address) -> None:
-    """Check that no process of a fleet has a database open.
+def _has_tables(address: Address) -> bool:
+    """Check that no process of a fleet has a database open; tells whether there are tables.
 
     Raises:
         ConfigError: One has, or the database cannot be reached.
     """
-    session = Session(address, settings("copy"))
     until = time.monotonic() + _GONE_S
-    try:
-        while (number := session.read(_PROCESSES)[0][0]) and time.monotonic() < until:
-            time.sleep(0.1)
-    except TransientError as error:
-        raise ConfigError(f"{error}. Start it, or give the address of one that runs") from None
-    finally:
-        session.close()
+    with closing(Session(address, settings("copy"))) as session:
+        try:
+            while (number := session.read(_PROCESSES)[0][0]) and time.monotonic() < until:
+                time.sleep(0.1)
+            found = session.read("SELECT to_regclass('public.meta')::TEXT")
+        except TransientError as error:
+            raise ConfigError(f"{error}. Start it, or give the address of one that runs") from None
     if number:
         raise ConfigError(
             f"the database {address} has {number} connections of Scouter: stop gateways, workers"
             " and apis, and other copies, and run this again"
         )
-
-
-def _has_tables(address: Address) -> bool:
-    session = Session(address, settings("copy"))
-    try:
-        return session.read("SELECT to_regclass('public.meta')::TEXT") != [(None,)]
-    finally:
-        session.close()
+    return found != [(None,)]
 
 
 def _place(table: str, column: str) -> int:

@@ -12,7 +12,6 @@ import duckdb
 from collector.care.data_folder import LOG_FOLDER
 from collector.fleet.copying import (
     NOTHING,
-    Ends,
     Part,
     Plan,
     counts_of,
@@ -20,10 +19,11 @@ from collector.fleet.copying import (
 )
 from collector.fleet.schema import NOBODY
 from collector.fleet.whole import share_of
+from collector.fleet.writing import Ends
 from collector.log.offline import check_log
 from collector.store.commit import stored_table
 from collector.store.conservation import ConservationReads
-from collector.store.database import CHECKPOINT_BYTES, ROW_GROUP, insert
+from collector.store.database import CHECKPOINT_BYTES, ROW_GROUP, duck_config, insert
 from collector.store.files import (
     FIRST_FILE,
     OfflineReads,
@@ -178,11 +178,11 @@ class FolderSource:
         return parts_of(self.reads, "offsets", after, last)
 
     def ends(self) -> Ends:
-        """What the last commit leaves."""
+        """What the last commit leaves; the oldest arrival is of what the join needs."""
         found = self.reads.read(_ENDS)
         low_seq, received_ns = found[0] if found else (0, 0)
         ((oldest_ns,),) = self.reads.read(_OLDEST, [low_seq])
-        return Ends(low_seq=low_seq, received_ns=received_ns, oldest_ns=oldest_ns)
+        return Ends(offset=0, low_seq=low_seq, received_ns=received_ns, oldest_ns=oldest_ns)
 
     def rows(self, table: str, after: int, until: int) -> Rows:
         """Rows of some commits, those of parted tables with their partition."""
@@ -303,11 +303,9 @@ class FolderTarget:
         self._path.touch(mode=0o600)
         if not self._path.stat().st_size:
             self._path.unlink()  # DuckDB makes it
-        self._duck = duckdb.connect(config={
-            "memory_limit": f"{_MEMORY}B", "threads": 2, "python_enable_replacements": False,
-            "checkpoint_threshold": f"{CHECKPOINT_BYTES}B",
-            "temp_directory": str(self._folder / "spill-copy"),
-        })  # fmt: skip
+        config = duck_config(self._folder / "spill-copy", _MEMORY) | {"threads": 2}
+        config["checkpoint_threshold"] = f"{CHECKPOINT_BYTES}B"
+        self._duck = duckdb.connect(config=config)
         duck, quoted = self._duck, str(self._path).replace("'", "''")
         duck.execute(f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {ROW_GROUP})")
         duck.execute("USE store")

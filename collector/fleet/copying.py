@@ -102,18 +102,6 @@ class Part:
     tables: set[str] = field(default_factory=set[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """What the last commit of a source leaves to whoever goes on."""
-
-    low_seq: int
-    """The oldest commit whose rows the join needs."""
-    received_ns: int
-    """The newest arrival."""
-    oldest_ns: int | None
-    """The oldest arrival among what the join needs; None if that is nothing."""
-
-
 def parts_of(store: Reads, offsets: str, after: int, last: int) -> Iterator[Part]:
     """The parts of a store behind a commit, in order.
 

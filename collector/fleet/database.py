@@ -2,6 +2,7 @@
 # pyright: reportUnknownMemberType=false
 
 import math
+import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -402,21 +403,18 @@ class Pool:
     """
 
     def __init__(self, make: Callable[[], Session], size: int) -> None:
-        self._free = [make() for _ in range(size)]
-        self._all: Final = tuple(self._free)
-        self._given: Final = threading.Condition()
+        self._all: Final = tuple(make() for _ in range(size))
+        self._free: queue.LifoQueue[Session] = queue.LifoQueue()
+        for each in self._all:
+            self._free.put(each)
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a read, once there is a session for it."""
-        with self._given:
-            self._given.wait_for(lambda: self._free)
-            session = self._free.pop()
+        session = self._free.get()
         try:
             return session.read(sql, parameters)
         finally:
-            with self._given:
-                self._free.append(session)
-                self._given.notify()
+            self._free.put(session)
 
     def close(self) -> None:
         """Close them all."""

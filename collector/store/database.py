@@ -104,7 +104,7 @@ class Database:
         except OSError as error:
             raise ConfigError(f"cannot open the store in {folder}: {explain(error)}") from error
         spill = folder / f"{_SPILL}-{secrets.token_hex(4)}"
-        self._root = duckdb.connect(config=_config(spill, memory_bytes))
+        self._root = duckdb.connect(config=duck_config(spill, memory_bytes))
         try:
             # What is not written yet is in memory, and what is written at once may be read at once:
             # of long texts DuckDB reads all that stand beside the one it looks for.
@@ -578,7 +578,8 @@ def _copy_rows(connection: Duck, old: str, done: int, last: int) -> None:
             )
 
 
-def _config(spill: Path, memory_bytes: int) -> dict[str, Any]:
+def duck_config(spill: Path, memory_bytes: int) -> dict[str, Any]:
+    """Settings of DuckDB: what does not fit into memory goes into a folder."""
     return {
         "memory_limit": f"{memory_bytes}B",
         "temp_directory": str(spill),
