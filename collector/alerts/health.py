@@ -122,7 +122,8 @@ class HealthWatch:
     def _old(self, now_ns: int) -> Iterator[Finding]:
         """Spaces in which a record waits for its evaluation for too long."""
         before_ns = now_ns - self._patience_ns
-        if not any(each.record.received_ns < before_ns for each in self._store.waiting_records(1)):
+        first_ns = self._store.waiting_since_ns()
+        if first_ns is None or first_ns >= before_ns:
             return
         for each in self._store.waiting_spaces():
             if each.received_ns < before_ns:

@@ -255,19 +255,6 @@ class StoredTrace:
     """The latest on each record, newest first."""
 
 
-class RecordPlace(NamedTuple):
-    """Place of a record in the order of acceptance."""
-
-    seq: int
-    """Number of the commit that accepted it."""
-    space: str = ""
-    uid: str = ""
-
-
-START: Final = RecordPlace(0)
-"""Before all records."""
-
-
 class ResultPlace(NamedTuple):
     """Place of an evaluation in the order in which evaluations became durable."""
 
@@ -289,16 +276,6 @@ class PendingEvaluation:
     evaluation: EvaluationRow
     context_bytes: int
     """Size of the record's context as JSON; of a session that of all its records."""
-
-
-@struct
-class WaitingRecord:
-    """An accepted record that nothing was decided about, without its context."""
-
-    place: RecordPlace
-    record: RecordRow
-    context_bytes: int
-    """Size of the context as JSON."""
 
 
 @struct

@@ -6,27 +6,21 @@ from typing import Final
 from collector.store.commit import text_hash
 from collector.store.json_text import decode_evaluation
 from collector.store.reads import NO_NEWER, Reads
-from collector.store.records import LOW_SEQ, RECORD_COLUMNS, SESSION, record_row, undecided
+from collector.store.records import LOW_SEQ, SESSION, undecided
 from collector.store.rows import (
     FIRST_RESULT,
-    START,
     EvaluationRow,
     OpenSession,
     PendingEvaluation,
     PendingSpace,
-    RecordPlace,
     ResultPlace,
     Scope,
-    WaitingRecord,
     WaitingSpace,
 )
 
 _UNDECIDED: Final = undecided(LOW_SEQ)
-_WAITING: Final = f"""
-    SELECT r.context_bytes, {RECORD_COLUMNS} FROM records r
-    WHERE (r.seq, r.space, r.uid) > ($1::BIGINT, $2::TEXT, $3::TEXT) AND {_UNDECIDED}
-    ORDER BY r.seq, r.space, r.uid
-    LIMIT $4::BIGINT
+_WAITING_SINCE: Final = f"""
+    SELECT r.received_ns FROM records r WHERE {_UNDECIDED} ORDER BY r.seq LIMIT 1
 """
 _WAITING_SPACES: Final = f"""
     SELECT r.space, count(*), (array_agg(r.uid ORDER BY r.seq, r.uid))[1], min(r.received_ns)
@@ -116,20 +110,13 @@ _LATEST: Final = """
 class WaitingReads(Reads):
     """Reads of work that is left, and of the data that it is about."""
 
-    def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
-        """Accepted records without an evaluation and without a dead letter, without contexts.
+    def waiting_since_ns(self) -> int | None:
+        """Time at which the first record was accepted that waits; None where none does.
 
-        Args:
-            limit: So many at most.
-            after: Only those behind this place, in order of acceptance.
+        It has neither an evaluation nor a dead letter.
         """
-        return [
-            WaitingRecord(
-                place=RecordPlace(row.seq, row.space, row.uid), record=row, context_bytes=size
-            )
-            for size, *values in self.read(_WAITING, [*after, limit])
-            for row in (record_row(values),)
-        ]
+        found = self.read(_WAITING_SINCE)
+        return found[0][0] if found else None
 
     def first_waiting_seq(self) -> int:
         """The commit before which no record waits; it never goes back."""
@@ -150,7 +137,7 @@ class WaitingReads(Reads):
         return {(space, profile_uid): at_ns for space, profile_uid, at_ns in found}
 
     def waiting_spaces(self) -> list[WaitingSpace]:
-        """The spaces of the records that `waiting_records` would list, each with its oldest."""
+        """The spaces of the records that wait, each with its oldest."""
         return [
             WaitingSpace(space=space, count=count, uid=uid, received_ns=received_ns)
             for space, count, uid, received_ns in self.read(_WAITING_SPACES)

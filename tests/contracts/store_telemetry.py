@@ -113,11 +113,11 @@ class TelemetryContract(OpenedStore):
         store = open_store()
         seqs = [store.append_records([record(uid)]).result().seq for uid in ("u1", "u2")]
         read = store.records_of(SPACE, ["u1", "u2"])
-        waiting = store.waiting_records(10)
+        waiting = store.undecided(0)
         store.close()
 
         assert {row.uid: row.seq for row in read} == dict(zip(("u1", "u2"), seqs, strict=True))
-        assert [each.record.seq for each in waiting] == seqs
+        assert [each.seq for each in waiting] == seqs
 
     def test_dead_letters_of_one_place_are_stored_once(self, store: AppendingStore) -> None:
         one = letter(kind=LetterKind.SPAN, source="kafka:scouter.spans:0:17")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from collector.store.rows import START, Scope, TaskRow, WaitingRecord
+from collector.store.rows import Scope, TaskRow
 from collector.store.unjudged import Unjudged, UnjudgedQuery
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
@@ -116,29 +116,16 @@ class WaitingContract(OpenedStore):
         assert store.open_sessions([]) == []
         store.close()
 
-    def test_waiting_records_are_read_in_parts(self, store: AppendingStore) -> None:
-        """In order of acceptance, then by space and uid; each once, and none that is decided."""
-        batches = [
-            [record("b", space="two"), record("b"), record("a"), record("é")],
-            [record("c", context="x" * 10)],
-            [record("a", space="two"), record("d")],
-        ]
+    def test_records_that_wait_are_counted_by_space(self, store: AppendingStore) -> None:
+        """Each with the oldest of its space; one of them is that of all."""
+        batches = [[record("b", space="two", received_ns=5), record("a")], [record("c")]]
         for batch in batches:
             store.append_records(batch).result()
         store.append_evaluations([evaluation("a")]).result()
 
-        assert sum(each.count for each in store.waiting_spaces()) == 6
-        for size in (1, 2, 3, 6, 9):
-            found: list[WaitingRecord] = []
-            while page := store.waiting_records(size, found[-1].place if found else START):
-                assert len(page) <= size
-                found += page
-            keys = [(each.record.space, each.record.uid) for each in found]
-            assert keys == [
-                (SPACE, "b"), (SPACE, "é"), ("two", "b"), (SPACE, "c"), (SPACE, "d"), ("two", "a"),
-            ]  # fmt: skip
-            assert all(each.record.context is None for each in found)
-            assert found[3].context_bytes == len('"xxxxxxxxxx"')
+        found = [(each.space, each.count, each.uid) for each in store.waiting_spaces()]
+        assert found == [(SPACE, 1, "c"), ("two", 1, "b")]
+        assert store.waiting_since_ns() == 5
 
     def test_the_first_record_without_a_final_result(self, store: AppendingStore) -> None:
         """By profile: one that waits, and one that a judge has not answered for."""

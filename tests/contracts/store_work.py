@@ -57,11 +57,11 @@ class WorkContract(WaitingContract):
         store.append_dead_letters([gone]).result()
         store.close()
         store = open_store()
-        (waiting,), sheet = store.waiting_records(9), store.conservation(SPACE)
-        spaces = store.waiting_spaces()
+        (waiting,), sheet = store.undecided(0), store.conservation(SPACE)
+        spaces, since_ns = store.waiting_spaces(), store.waiting_since_ns()
         store.close()
 
-        assert (waiting.record, waiting.context_bytes) == (rows[1], len("null"))
+        assert (waiting, since_ns) == (rows[1], rows[1].received_ns)
         assert [(each.space, each.count, each.uid) for each in spaces] == [(SPACE, 1, "u2")]
         assert sheet.records.accepted == 4
         assert (sheet.records.waiting, sheet.records.evaluated) == (1, 1)
@@ -476,10 +476,10 @@ class WorkContract(WaitingContract):
         store.append_records([row]).result()
         put_aside = letter(uid="u1", was_accepted=True, reason="unknown_profile")
         store.append_dead_letters([put_aside]).result()
-        assert store.waiting_records(9) == []
+        assert (store.undecided(0), store.waiting_since_ns()) == ([], None)
         (stored,) = store.dead_letters(LetterQuery(space=SPACE))
         store.remove_dead_letters(SPACE, [stored.letter_id])
 
-        assert [each.record.uid for each in store.waiting_records(9)] == ["u1"]
+        assert [each.uid for each in store.undecided(0)] == ["u1"]
         sheet = store.conservation(SPACE).records
         assert (sheet.accepted, sheet.waiting, sheet.dead_lettered) == (1, 1, 0)

@@ -293,7 +293,7 @@ def test_each_partition_has_what_is_its_own(
 ) -> None:
     """What waits is found by the owner of its partition, and nothing by two of them."""
     store = FileStore(folder)
-    waiting = {each.record.uid: each.record for each in store.waiting_records(100)}
+    waiting = {each.uid: each for each in store.undecided(0)}
     starts = store.started(store.low_seq)
     store.close()
     assert waiting
@@ -301,7 +301,7 @@ def test_each_partition_has_what_is_its_own(
 
     fleet = opened()
     shares: list[Share] = [fleet.take(part, "me", "topic") for part in range(PARTITIONS)]
-    found = {each.record.uid: share.part for share in shares for each in share.waiting_records(100)}
+    found = {each.uid: share.part for share in shares for each in share.undecided(0)}
     assert found == {
         uid: partition_of((row.trace_id or uid).encode(), PARTITIONS)
         for uid, row in waiting.items()

@@ -177,7 +177,7 @@ def test_one_thing_is_found_by_its_key(filled: Watched) -> None:
         lambda: filled.trace_records(SPACE, [trace]),
         lambda: filled.evaluated_since(SPACE, [trace], 0),
         lambda: filled.traces_since(HOURS - 1),
-        lambda: filled.waiting_records(9) or True,
+        lambda: filled.waiting_since_ns() or True,
     ):
         filled.queries.clear()
         assert ask()
