@@ -54,7 +54,7 @@ def test_long_commits_are_parts_of_their_own(open_store: Open) -> None:
     """Of five commits of 2 MB each two are one part; the last one stands alone."""
     store = open_store()
     for n in range(1, 6):
-        store.append_spans(SPACE, [span(n, attributes={"said": "x" * 2_100_000})], n).result()
+        store.append_spans(SPACE, [span(n, attributes={"said": "x" * 2_000_000})], n).result()
     sizes = [table.num_rows for table in span_tables(store, store.last_seq())]
     store.close()
     assert sizes == [2, 2, 1]
