@@ -126,11 +126,11 @@ class HealthWatch:
         if first_ns is None or first_ns >= before_ns:
             return
         for each in self._store.waiting_spaces():
-            if each.received_ns < before_ns:
+            if each.since_ns < before_ns:
                 yield Finding(
                     space=each.space, trouble=Trouble.NOT_EVALUATED, since_ns=now_ns,
-                    message=f"{each.count:,} records wait for an evaluation, the oldest since "
-                    f"{moment(each.received_ns)}; scouter results record {each.uid} says why",
+                    message=f"{each.waiting:,} records wait for an evaluation, the oldest since "
+                    f"{moment(each.since_ns)}; scouter results record {each.uid} says why",
                 )  # fmt: skip
 
     def _pending(self, now_ns: int) -> Iterator[Finding]:
@@ -140,11 +140,11 @@ class HealthWatch:
         if not any(each.evaluation.evaluated_ns < before_ns for each in first):
             return
         for each in self._store.pending_spaces():
-            if each.evaluated_ns < before_ns:
+            if each.since_ns < before_ns:
                 yield Finding(
                     space=each.space, trouble=Trouble.JUDGE_WAITS, since_ns=now_ns,
-                    message=f"{each.count:,} tasks wait for a judge, the oldest since "
-                    f"{moment(each.evaluated_ns)}; scouter results record {each.uid} says why",
+                    message=f"{each.waiting:,} tasks wait for a judge, the oldest since "
+                    f"{moment(each.since_ns)}; scouter results record {each.uid} says why",
                 )  # fmt: skip
 
     def _sample(self, now_ns: int) -> bool:

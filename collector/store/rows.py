@@ -278,28 +278,16 @@ class PendingEvaluation:
     """Size of the record's context as JSON; of a session that of all its records."""
 
 
-@struct
-class WaitingSpace:
-    """Records of a space that nothing was decided about."""
+class WaitingSpace(NamedTuple):
+    """Records of a space that nothing was decided about, or tasks that wait for their judge."""
 
     space: str
-    count: int
+    waiting: int
     uid: str
-    """Of the oldest one."""
-    received_ns: int
-    """Time at which the oldest one was accepted."""
-
-
-@struct
-class PendingSpace:
-    """Tasks of a space that wait for their judge."""
-
-    space: str
-    count: int
-    uid: str
-    """Of the record whose evaluation has waited for longest."""
-    evaluated_ns: int
-    """Time at which that evaluation was made; the largest there is where all are backfills."""
+    """Of the record that has waited for longest."""
+    since_ns: int
+    """Time at which that was accepted, or its evaluation made; the largest there is where all are
+    backfills."""
 
 
 class AlertEvent(NamedTuple):

@@ -12,7 +12,6 @@ from collector.store.rows import (
     EvaluationRow,
     OpenSession,
     PendingEvaluation,
-    PendingSpace,
     ResultPlace,
     Scope,
     WaitingSpace,
@@ -138,10 +137,7 @@ class WaitingReads(Reads):
 
     def waiting_spaces(self) -> list[WaitingSpace]:
         """The spaces of the records that wait, each with its oldest."""
-        return [
-            WaitingSpace(space=space, count=count, uid=uid, received_ns=received_ns)
-            for space, count, uid, received_ns in self.read(_WAITING_SPACES)
-        ]
+        return [WaitingSpace(*row) for row in self.read(_WAITING_SPACES)]
 
     def pending_evaluations(
         self,
@@ -189,16 +185,13 @@ class WaitingReads(Reads):
             found += self.read(_SESSION_SIZES, [sessions])
         return {(space, name): size for space, name, size in found}
 
-    def pending_spaces(self) -> list[PendingSpace]:
+    def pending_spaces(self) -> list[WaitingSpace]:
         """The spaces with pending tasks, by name; of the latest evaluations only."""
-        return [
-            PendingSpace(space=space, count=count, uid=uid, evaluated_ns=evaluated_ns)
-            for space, count, uid, evaluated_ns in self.read(_PENDING_SPACES)
-        ]
+        return [WaitingSpace(*row) for row in self.read(_PENDING_SPACES)]
 
     def pending_count(self) -> int:
         """Number of pending tasks of all spaces, of the latest evaluations only."""
-        return sum(each.count for each in self.pending_spaces())
+        return sum(each.waiting for each in self.pending_spaces())
 
     def latest_evaluations(
         self, keys: Collection[tuple[str, str]]

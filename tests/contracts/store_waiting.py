@@ -14,7 +14,7 @@ from tests.support.store_appends import AppendingStore
 def pending_of(store: AppendingStore) -> list[tuple[str, int, str, int]]:
     """Space, number, uid and time of each space with pending tasks."""
     found = store.pending_spaces()
-    return [(each.space, each.count, each.uid, each.evaluated_ns) for each in found]
+    return [(each.space, each.waiting, each.uid, each.since_ns) for each in found]
 
 
 class WaitingContract(OpenedStore):
@@ -123,7 +123,7 @@ class WaitingContract(OpenedStore):
             store.append_records(batch).result()
         store.append_evaluations([evaluation("a")]).result()
 
-        found = [(each.space, each.count, each.uid) for each in store.waiting_spaces()]
+        found = [(each.space, each.waiting, each.uid) for each in store.waiting_spaces()]
         assert found == [(SPACE, 1, "c"), ("two", 1, "b")]
         assert store.waiting_since_ns() == 5
 

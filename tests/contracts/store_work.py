@@ -62,7 +62,7 @@ class WorkContract(WaitingContract):
         store.close()
 
         assert (waiting, since_ns) == (rows[1], rows[1].received_ns)
-        assert [(each.space, each.count, each.uid) for each in spaces] == [(SPACE, 1, "u2")]
+        assert [(each.space, each.waiting, each.uid) for each in spaces] == [(SPACE, 1, "u2")]
         assert sheet.records.accepted == 4
         assert (sheet.records.waiting, sheet.records.evaluated) == (1, 1)
         assert (sheet.records.skipped, sheet.records.dead_lettered) == (1, 1)
