@@ -26,6 +26,7 @@ from collector.store.files import (
     explain,
     first_line,
     is_damage,
+    missing_columns,
     number_of,
     store_files,
     sync_folder,
@@ -184,11 +185,14 @@ class Database:
         self._root.execute(f"ATTACH '{text}' AS {name} (ROW_GROUP_SIZE {ROW_GROUP})")
         with self._root.cursor() as cursor:
             cursor.execute(f"USE {name}")
-            if not check_version(cursor, path):
+            stored = check_version(cursor, path)
+            if stored.keys() < COLUMNS.keys():
                 cursor.execute("BEGIN")  # a file without one of them is of another version
                 for statement in duckdb_tables():
                     cursor.execute(statement)
                 cursor.execute("COMMIT")
+            for table, missing in missing_columns(stored, path):
+                cursor.execute(f"ALTER TABLE {table} ADD COLUMN {missing}")
         for file in (path, path.with_name(f"{path.name}.wal")):
             if file.exists():
                 file.chmod(0o600)

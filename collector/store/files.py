@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -50,25 +50,39 @@ _STORED: Final = """
 """
 
 
-def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
-    """Refuse a file that another version has written; false for one without tables, which is new.
+def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, list[str]]:
+    """Refuse a file that another version has written; one without a table is new.
+
+    Returns:
+        The names of its columns, in order, by table.
 
     Raises:
-        ConfigError: Another version has.
+        ConfigError: It has.
     """
-    tables: dict[str, list[str]] = dict(connection.execute(_STORED).fetchall())
-    if not tables:
-        return False
-    version: object = "another"
-    if "identity" in tables:
-        rows = connection.execute("SELECT version FROM identity").fetchall()
-        version = rows[0][0] if rows else VERSION  # a copy that is not finished
+    tables = dict(connection.execute(_STORED).fetchall())
+    found = (
+        connection.execute("SELECT version FROM identity").fetchall()
+        if "identity" in tables
+        else [("another",)]
+        if tables
+        else []
+    )
+    for (version,) in found:
+        if version != VERSION:
+            raise ConfigError(_OTHER_VERSION.format(path=path, version=version))
+    return tables
+
+
+def missing_columns(stored: Mapping[str, Sequence[str]], path: Path) -> Iterator[tuple[str, str]]:
+    """Columns that were added to the schema since the tables were made, behind all others."""
     for table, columns in COLUMNS.items():
-        if version == VERSION and tables.get(table) != [name for name, _ in columns]:
-            version = f"with another {table}"
-    if version != VERSION:
-        raise ConfigError(_OTHER_VERSION.format(path=path, version=version))
-    return True
+        found = stored.get(table)
+        if found is None:
+            continue  # a new table has them all
+        if found != [name for name, _ in columns[: len(found)]]:
+            raise ConfigError(_OTHER_VERSION.format(path=path, version=f"with another {table}"))
+        for name, kind in columns[len(found) :]:
+            yield table, f"{name} {kind}"
 
 
 def sync_folder(folder: Path) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 VERSION: Final = 1
-"""A file of another one is refused."""
+"""A file of another one is refused. Tables, and columns that may be NULL behind all others of their
+table, are added without a new number."""
 
 _EVALUATED: Final = """
     space TEXT, evaluation_id TEXT, record_uid TEXT, revision BIGINT, session_id TEXT,
@@ -156,13 +157,13 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 
 def duckdb_tables() -> Iterator[str]:
-    """The statements that make the tables, for DuckDB."""
+    """The statements that make the tables which are not there, for DuckDB."""
     for table, columns in COLUMNS.items():
         lines = (
             f"{name} {kind}" + (" USING COMPRESSION uncompressed" if name in _LONG else "")
             for name, kind in columns
         )
-        yield f"CREATE TABLE {table} ({', '.join(lines)})"
+        yield f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(lines)})"
 
 
 def postgresql_tables() -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from collector.store import file_store
 from collector.store.commit import Commit
+from collector.store.erase import EraseTarget
 from collector.store.file_store import FileStore
 from collector.store.opening import FILE_NAME, LostDataError, read_mark
 from scouter.errors import ConfigError
@@ -185,13 +186,7 @@ def test_one_process_has_a_folder(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE identity SET version = version + 1",
-        "ALTER TABLE records DROP COLUMN context",
-        "DROP TABLE begun",
-        "DROP TABLE identity",
-    ],
+    "statement", ["UPDATE identity SET version = version + 1", "DROP TABLE identity"]
 )
 def test_a_store_of_another_version_is_refused(data: Path, statement: str) -> None:
     """With what to do."""
@@ -218,6 +213,25 @@ def test_keys_are_known_after_a_start(
     assert len(hashes) == 3
     assert store.maybe("records", [*hashes, *(number ^ 1 for number in hashes)]) == hashes
     store.close()
+
+
+def test_columns_that_came_later_are_added(data: Path) -> None:
+    """Behind all others, and empty; a table with other columns is of another version."""
+    FileStore(data).close()
+    with duckdb.connect(str(data / FILE)) as connection:
+        connection.execute("ALTER TABLE records DROP COLUMN context")
+        connection.execute("DROP TABLE begun")
+    store = FileStore(data)
+    assert store.read("SELECT uid, context FROM records WHERE uid = 'u2'") == [("u2", None)]
+    commit(store, "u4", 40)
+    store.erase(EraseTarget(space="a", record_uid="u1"))
+    assert store.purge()
+    assert uids(store) == ["u2", "u3", "u4"]
+    store.close()
+    with duckdb.connect(str(data / "store-2.duckdb")) as connection:
+        connection.execute("ALTER TABLE records RENAME COLUMN uid TO other")
+    with pytest.raises(ConfigError, match="another version"):
+        FileStore(data)
 
 
 def test_what_a_process_left_of_its_memory_is_removed(data: Path) -> None:
