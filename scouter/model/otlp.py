@@ -3,7 +3,7 @@
 One canonical form for every source: arrays are tuples, key/value lists are dicts, bytes stay
 bytes, ids are lower-case hex. Of one request all spans of a resource share one `Resource`.
 
-OTLP-JSON has a module of its own; its names are offered here too.
+OTLP-JSON has a module of its own, `otlp_json`.
 
 Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`.
 """
@@ -24,10 +24,6 @@ from scouter.model.otlp_json import (
     REMOTE_KNOWN,
     DecodedSpans,
     Rejected,
-    span_to_otlp_json,
-    spans_from_otlp_json,
-    spans_to_flat_json,
-    spans_to_otlp_json,
 )
 from scouter.model.span import (
     NO_RESOURCE,
@@ -43,17 +39,8 @@ from scouter.model.span import (
     StatusCode,
 )
 
-__all__ = (
-    "DecodedSpans",
-    "decode_request",
-    "encode_request",
-    "read_attributes",
-    "read_value",
-    "span_to_otlp_json",
-    "spans_from_otlp_json",
-    "spans_to_flat_json",
-    "spans_to_otlp_json",
-)
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 _KINDS: Final = tuple(SpanKind)
 _CODES: Final = tuple(StatusCode)
@@ -270,7 +257,9 @@ def _flags(parent_is_remote: bool | None) -> int:
     return REMOTE_KNOWN | (REMOTE if parent_is_remote else 0)
 
 
-def _put_attributes(target: "_Repeated", attributes: Attributes) -> None:
+def _put_attributes(
+    target: "RepeatedCompositeFieldContainer[KeyValue]", attributes: Attributes
+) -> None:
     for key, value in attributes.items():
         pair = KeyValue(key=key)
         # Present even when it holds nothing: OTLP's way to say "null".
@@ -299,10 +288,3 @@ def _any_value(value: AttributeValue) -> AnyValue:
         out.kvlist_value.SetInParent()
         _put_attributes(out.kvlist_value.values, value)
     return out
-
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class _Repeated(Protocol):
-        def append(self, value: KeyValue, /) -> None: ...

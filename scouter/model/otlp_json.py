@@ -76,24 +76,17 @@ class DecodedSpans:
 # --- writing ------------------------------------------------------------------------------------
 
 
-def span_to_otlp_json(span: Span) -> dict[str, JsonValue]:
-    """Write one span with OTLP-JSON's field names.
+def spans_to_flat_json(spans: Iterable[Span]) -> list[JsonValue]:
+    """Write spans one by one, with OTLP-JSON's field names.
 
     Args:
-        span: Any span.
+        spans: Any spans.
 
     Returns:
-        The fields of OTLP's `Span`, plus `resource` and `scope`, which OTLP keeps one level up;
-        fields with nothing to say are left out, as OTLP allows.
+        Of each the fields of OTLP's `Span`, plus `resource` and `scope`, which OTLP keeps one level
+        up; fields with nothing to say are left out, as OTLP allows. A resource that spans share is
+        one object.
     """
-    out = _fields(span)
-    out["resource"] = _written_resource(span.resource)
-    out["scope"] = _written_scope(span.scope)
-    return out
-
-
-def spans_to_flat_json(spans: Iterable[Span]) -> list[JsonValue]:
-    """Write spans as `span_to_otlp_json` does; what they share is one object of the answer."""
     resources: dict[int, JsonValue] = {}
     written: list[JsonValue] = []
     listed = list(spans)  # so that no two resources have one id
@@ -215,7 +208,7 @@ def _special(value: float) -> str:
 
 
 def spans_from_otlp_json(obj: object) -> DecodedSpans:
-    """Read an OTLP-JSON export request, or spans as `span_to_otlp_json` writes them.
+    """Read an OTLP-JSON export request, or spans as `spans_to_flat_json` writes them.
 
     Args:
         obj: Parsed JSON: `{"resourceSpans": […]}`, `{"spans": […]}` or a list of spans.

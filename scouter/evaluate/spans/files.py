@@ -23,8 +23,8 @@ from scouter.evaluate.files.json_documents import json_documents
 from scouter.evaluate.files.read import MAX_BYTES
 from scouter.evaluate.spans.parquet import MAGIC, parquet_spans
 from scouter.model.log_event import attach_events, is_evidence
-from scouter.model.otlp import decode_request, spans_from_otlp_json
-from scouter.model.otlp_json import DecodedSpans
+from scouter.model.otlp import decode_request
+from scouter.model.otlp_json import DecodedSpans, spans_from_otlp_json
 from scouter.model.otlp_logs import decode_logs, logs_from_otlp_json
 from scouter.model.span import Span
 

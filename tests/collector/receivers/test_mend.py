@@ -12,7 +12,8 @@ from collector.items.limits import Limits
 from collector.items.traces import OtlpBody, decode_json, decode_protobuf
 from scouter.model.attributes import TRUNCATED
 from scouter.model.json_value import plain_text
-from scouter.model.otlp import encode_request, spans_to_otlp_json
+from scouter.model.otlp import encode_request
+from scouter.model.otlp_json import spans_to_otlp_json
 from scouter.model.span import Resource, Scope, Span, SpanEvent, SpanLink
 
 MARK = "#HERE#"

@@ -16,7 +16,8 @@ from scouter.evaluate.spans.filters import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from scouter.model.otlp import decode_request, span_to_otlp_json, spans_from_otlp_json
+from scouter.model.otlp import decode_request
+from scouter.model.otlp_json import spans_from_otlp_json, spans_to_flat_json
 from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
@@ -45,7 +46,7 @@ def sent(value: object, *, is_ours: bool) -> Span:
     (arrived,) = decode_request(ExportTraceServiceRequest.FromString(data)).spans
     assert lost == 0
     assert arrived == span_from_sdk(finished.spans[0])
-    assert spans_from_otlp_json([span_to_otlp_json(arrived)]).spans == [arrived]
+    assert spans_from_otlp_json(spans_to_flat_json([arrived])).spans == [arrived]
     return arrived
 
 
