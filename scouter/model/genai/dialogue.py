@@ -101,7 +101,7 @@ class _Speaker:
         """Its instructions, where it has them."""
         given = [_of_user(each) for each in self._messages if _is_system(each)]
         apart = (span.attributes.get(_INSTRUCTIONS) for span in self.heard.spans)
-        return (*_log_of(given).questions, *(each for each in apart if isinstance(each, str)))
+        return (*MessageLog(given).questions, *(each for each in apart if isinstance(each, str)))
 
     @cached_property
     def length(self) -> int:
@@ -131,7 +131,7 @@ class _Speaker:
     def _ends_with(self, said: str) -> bool:
         """Tell whether its prompt ends with what was said before, so that nobody asks anything."""
         last = self._messages[-1:]
-        return not _log_of(last).questions and _said(last) == said
+        return not MessageLog(last).questions and _said(last) == said
 
     def quotes(self, said: str | None) -> bool:
         """Tell whether its prompt has a text inside of a longer one."""
@@ -218,7 +218,7 @@ def given_texts(acts: Sequence[Act]) -> list[str]:
                 for each in act.facts.input_messages or ()
                 if text(field(each, "role")) not in _NOT_GIVEN  # they are not read for nothing
             ]
-            found |= dict.fromkeys(_log_of(given).questions)
+            found |= dict.fromkeys(MessageLog(given).questions)
     return list(found)
 
 
@@ -452,7 +452,7 @@ def _start(speaker: _Speaker) -> int:
 def _question_to_root(spans: Sequence[Span], prompt: str) -> str | None:
     """The question to the outermost step, where a prompt was made of it: the user's own words."""
     roots = (span for span in spans if span.parent_span_id is None and is_step(span))
-    questions = (each for root in roots for each in _log_of(step_input(root)).questions[-1:])
+    questions = (each for root in roots for each in MessageLog(step_input(root)).questions[-1:])
     return next((each for each in questions if _is_inside(each, prompt)), None)
 
 
@@ -472,17 +472,11 @@ def _first(texts: Iterable[str | None]) -> str | None:
 
 
 def _questions_of(facts: SpanFacts) -> tuple[str, ...]:
-    return tuple(_log_of(facts.input_messages or ()).questions)
+    return tuple(MessageLog(facts.input_messages or ()).questions)
 
 
 def _said(messages: Iterable[JsonValue]) -> str | None:
-    return _log_of(messages).content
-
-
-def _log_of(messages: Iterable[JsonValue]) -> MessageLog:
-    log = MessageLog()
-    log.read(messages)
-    return log
+    return MessageLog(messages).content
 
 
 def _is_system(message: JsonValue) -> bool:

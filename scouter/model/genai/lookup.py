@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from scouter.model.genai.conventions import CONVENTIONS
@@ -163,7 +164,8 @@ class Shape:
                 needed = use.convention.only_with
                 if not needed or not self.names.isdisjoint(needed):
                     found.setdefault(use.field, []).append(use)
-        return {target: tuple(sorted(each, key=_rank)) for target, each in found.items()}
+        by_rank = attrgetter("rank")
+        return {target: tuple(sorted(each, key=by_rank)) for target, each in found.items()}
 
 
 def shape_of(attributes: Attributes) -> Shape:
@@ -186,10 +188,6 @@ def _shape(names: frozenset[str], prefixes: frozenset[str]) -> Shape:
 
 def _prefix(name: str) -> str:
     return next(each for each in _NUMBERED if name.startswith(each))
-
-
-def _rank(use: Use) -> int:
-    return use.rank
 
 
 WITH_SPAN_PER_CALL: Final = frozenset(

@@ -7,8 +7,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from pydantic import JsonValue
-
 from scouter.model.agent_work import ToolCall
 from scouter.model.genai.facts import SpanFacts
 from scouter.model.genai.messages import MessageLog
@@ -98,12 +96,12 @@ class MessageCalls:
     def _read_input(self, at: int) -> None:
         while self._seen < at:
             if messages := self._models[self._seen].input_messages:
-                self._start_of(_log_of(messages))
+                self._start_of(MessageLog(messages))
             self._seen += 1
         messages = self._models[at].input_messages
         if not messages:
             return
-        log = _log_of(messages)
+        log = MessageLog(messages)
         calls = log.tool_calls()
         start = self._start_of(log)
         new = calls if start is None else calls[start.calls :]
@@ -195,9 +193,3 @@ def _has_same_id(known: ToolCall, call: ToolCall) -> bool:
 
 def _is_alike(known: ToolCall, call: ToolCall) -> bool:
     return known.name == call.name and known.arguments == call.arguments
-
-
-def _log_of(messages: list[JsonValue] | None) -> MessageLog:
-    log = MessageLog()
-    log.read(messages or ())
-    return log

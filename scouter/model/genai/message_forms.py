@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.model.genai.messages import ANSWERING_ROLES, ASKING_ROLES, field, items, text
-from scouter.model.genai.wrappers import open_field, open_json, open_message
+from scouter.model.genai.wrappers import open_json, open_message
 from scouter.model.json_value import to_json_value
 from scouter.model.span import AttributeValue
 
@@ -70,32 +70,32 @@ def _in_order(tree: JsonValue) -> list[JsonValue]:
 
 
 def _message(item: JsonValue) -> JsonValue:
-    message = open_field(item, "message") or item
-    calls = [_call(call) for call in _in_order(open_field(message, "tool_calls"))]
-    if isinstance(only := open_field(message, "function_call"), dict):
+    message = field(item, "message") or item
+    calls = [_call(call) for call in _in_order(field(message, "tool_calls"))]
+    if isinstance(only := field(message, "function_call"), dict):
         calls = calls or [_call(only)]  # LiteLLM writes one call in OpenAI's earlier form
-    parts = [_part(part) for part in _in_order(open_field(message, "contents"))]
-    parts = [part for part in parts if open_field(part, "type") == "text"]
-    content = open_field(message, "content")
+    parts = [_part(part) for part in _in_order(field(message, "contents"))]
+    parts = [part for part in parts if field(part, "type") == "text"]
+    content = field(message, "content")
     said = parts if content is None and parts else open_content(content)
     return {
-        "role": open_field(message, "role") or "assistant",
+        "role": field(message, "role") or "assistant",
         "content": said,
         "tool_calls": calls,
-        "tool_call_id": open_field(message, "tool_call_id"),
-        "name": open_field(message, "name"),
-        "finish_reason": open_field(message, "finish_reason"),
+        "tool_call_id": field(message, "tool_call_id"),
+        "name": field(message, "name"),
+        "finish_reason": field(message, "finish_reason"),
     }
 
 
 def _call(item: JsonValue) -> JsonValue:
-    inner = open_field(item, "tool_call") or item
-    function = open_field(inner, "function") or inner
+    inner = field(item, "tool_call") or item
+    function = field(inner, "function") or inner
     return {
-        "id": open_field(inner, "id"),
+        "id": field(inner, "id"),
         "function": {
-            "name": open_field(function, "name"),
-            "arguments": open_field(function, "arguments"),
+            "name": field(function, "name"),
+            "arguments": field(function, "arguments"),
         },
     }
 
@@ -103,8 +103,8 @@ def _call(item: JsonValue) -> JsonValue:
 def _part(item: JsonValue) -> JsonValue:
     """OpenInference reports calls of tools beside the parts, too; there they are read."""
     return {
-        "type": open_field(open_field(item, "message_content"), "type"),
-        "text": open_field(open_field(item, "message_content"), "text"),
+        "type": field(field(item, "message_content"), "type"),
+        "text": field(field(item, "message_content"), "text"),
     }
 
 

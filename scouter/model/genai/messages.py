@@ -95,9 +95,12 @@ class MessageLog:
     """Reads messages one after the other.
 
     Keeps tool calls, their results, the last answer and what the user said.
+
+    Args:
+        messages: The first ones; `read` takes others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, messages: Iterable[JsonValue] = ()) -> None:
         self._calls: list[_Call] = []
         self._in_message: set[tuple[str, str]] = set()
         """Ids and names of the calls of the message that is being read."""
@@ -129,6 +132,7 @@ class MessageLog:
         """The last message of the model requests a tool."""
         self.questions: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
+        self.read(messages)
 
     def tool_calls(self, since: int = 0) -> tuple[ToolCall, ...]:
         """The calls read so far, in order, with their results where those were read.

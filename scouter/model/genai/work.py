@@ -12,7 +12,7 @@ from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of, read_facts
 from scouter.model.genai.reported import find_evidence, reasons_of, token_sums
 from scouter.model.genai.wrappers import is_cut_text, is_hidden
-from scouter.model.span import Attributes, Span
+from scouter.model.span import Span
 
 _OPERATIONS: Final = frozenset({"run_guardrail", "apply_guardrail"})
 """Operations whose spans have the name of the guardrail behind the operation's."""
@@ -55,12 +55,8 @@ def _tripwire(spans: tuple[Span, ...]) -> str:
     for attributes in (span.attributes for span in spans):
         for name in TRIGGERED:
             if attributes.get(name) is not None:
-                return "deny" if _is_true(attributes, name) else "allow"
+                return "deny" if str(attributes[name]).lower() == "true" else "allow"
     return "deny" if any(map(is_tripwire, spans)) else ""
-
-
-def _is_true(attributes: Attributes, name: str) -> bool:
-    return str(attributes[name]).lower() == "true"
 
 
 def _bare(name: str) -> str:

@@ -292,8 +292,8 @@ def _content(value: dict[str, JsonValue]) -> JsonValue:
     content = value.get("content")
     if isinstance(content, list) and content and value.keys() <= _MCP_RESULT:
         return content
-    if isinstance(value.get("toolResult"), dict):
-        return open_field(value["toolResult"], "content")
+    if isinstance(inner := value.get("toolResult"), dict):
+        return inner.get("content")
     if "response" in value and "name" in value and value.keys() <= _GEMINI_RESULT:
         return value["response"]
     if value.get("type") in ("tool_call_response", "function_call_output"):
@@ -344,8 +344,3 @@ def open_message(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if "_role" in value:  # Haystack's, in its earlier form
         return {"role": value["_role"], "content": value.get("_content")}
     return value
-
-
-def open_field(value: JsonValue, key: str) -> JsonValue:
-    """The field of an object, None where the value is no object or has no such field."""
-    return value.get(key) if isinstance(value, dict) else None
