@@ -354,16 +354,11 @@ def _ignored(
     if others := sorted(set(given) - _READ):
         blocks = ", ".join(f"{name}:" for name in others)
         notes.append(f"not read: {blocks} (the agent is the one that --agent names)")
-    more = sorted({**(general.model_extra or {}), **_but(section, "general", "evaluators")})
-    if more:
+    if more := sorted({*(general.model_extra or ()), *section} - {"general", "evaluators"}):
         notes.append(f"not used in eval: {', '.join(more)}")
     if general.output is not None and general.output.cleanup:
         notes.append("eval.general.output.cleanup is not heeded: no file of yours is deleted")
     return notes
-
-
-def _but(values: Mapping[str, JsonValue], *names: str) -> dict[str, JsonValue]:
-    return {name: value for name, value in values.items() if name not in names}
 
 
 def _objects(

@@ -279,8 +279,3 @@ def _item(row: Row, config: DatasetConfig, compat: Compat) -> EvalItem:
         ground_truth=row.get(structure.answer_key, nothing),
         answer=row.get(structure.generated_answer_key, ""),
     )
-
-
-def entry_of(item: EvalItem) -> dict[str, Any]:
-    """The row of an item, to be changed."""
-    return dict(cast("Mapping[str, Any]", item.entry))
