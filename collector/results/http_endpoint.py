@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
-from scouter.transport.http import PROTOBUF, refused_logs
+from scouter.transport.http import PROTOBUF, refused_of
 from scouter.transport.http_client import posting_client, retry_after_s
 
 _CONTENT: Final = frozenset({400, 413, 422})
@@ -50,7 +50,7 @@ class HttpEndpoint:
             said = f"POST {self.url}: {type(error).__name__}: {error}"
             raise TransientError(said + _hint(self.url, error)) from error
         if answer.is_success:
-            return refused_logs(answer)
+            return refused_of(answer, "records", "rejectedLogRecords")
         said = f"POST {self.url}: status {answer.status_code}: {answer.text[:200]!r}"
         if answer.status_code in _CONTENT:
             raise DataError(said)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 import httpx
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
@@ -116,13 +115,13 @@ class HttpTransport(OtlpSpans):
         """Deliver records in one request; see `Transport`."""
         data, unencodable = encode_records(items)
         answer = self._client.post(self._records_url, data, "application/json", dropped)
-        refused = _refused_by_json(answer, "records", "rejectedRecords")
+        refused = refused_of(answer, "records", "rejectedRecords")
         return min(len(items), unencodable + refused)
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one request; see `Transport`."""
         answer = self._client.post(self._spans_url, data, PROTOBUF, dropped)
-        return min(count, _refused_spans(answer))
+        return min(count, refused_of(answer, "spans", "rejectedSpans"))
 
     def close(self) -> None:
         """Close the connections."""
@@ -146,46 +145,27 @@ class OtlpHttpTransport(HttpTransport):
         """Deliver records in one request; see `Transport`."""
         data, unencodable = encode_logs(items)
         answer = self._client.post(self._records_url, data, PROTOBUF, dropped)
-        return min(len(items), unencodable + refused_logs(answer))
+        refused = refused_of(answer, "records", "rejectedLogRecords")
+        return min(len(items), unencodable + refused)
 
 
-def _refused_spans(answer: httpx.Response) -> int:
-    if _is_json(answer):
-        return _refused_by_json(answer, "spans", "rejectedSpans")
-    try:
-        partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
-    except DecodeError:
-        return 0  # taken all the same: the status said so
-    return GUARD.rejected("spans", partial.rejected_spans, partial.error_message)
-
-
-def refused_logs(answer: httpx.Response) -> int:
-    """Number of log records of a request that the far side refused for good; the log says why."""
-    if _is_json(answer):
-        return _refused_by_json(answer, "records", "rejectedLogRecords")
-    try:
-        partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
-    except DecodeError:
-        return 0
-    return GUARD.rejected("records", partial.rejected_log_records, partial.error_message)
-
-
-def _is_json(answer: httpx.Response) -> bool:
-    return not answer.content or "json" in answer.headers.get("Content-Type", "")
-
-
-def _refused_by_json(answer: httpx.Response, what: str, field: str) -> int:
-    """Number of items that were refused for good; the log says why.
+def refused_of(answer: httpx.Response, what: str, field: str) -> int:
+    """Number of items that the far side refused for good; the log says why.
 
     Args:
-        answer: With `partialSuccess`, as OTLP/JSON writes it, or without.
+        answer: With a partial success, as OTLP writes it in JSON or protobuf, or without. In
+            protobuf the answers to spans and to log records differ in names only.
         what: `records` or `spans`.
-        field: Field with their number.
+        field: Field of the JSON form with their number.
     """
+    if "json" not in answer.headers.get("Content-Type", ""):
+        with contextlib.suppress(DecodeError):
+            partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
+            return GUARD.rejected(what, partial.rejected_spans, partial.error_message)
     try:
         body = cast(object, answer.json()) if answer.content else None
     except ValueError:
-        return 0
+        return 0  # taken all the same: the status said so
     partial = cast(Mapping[str, object], body).get("partialSuccess") if _is_map(body) else None
     if not _is_map(partial):
         return 0

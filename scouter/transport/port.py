@@ -83,12 +83,9 @@ def encode_records(items: Sequence[RecordItem]) -> tuple[bytes, int]:
     Raises:
         DataError: None can be written.
     """
-    try:
-        texts = [_written(item) for item in items]
-    except _UNENCODABLE:
-        texts = [text for item in items if (text := encode_record(item)) is not None]
-        if not texts:
-            raise DataError(NOTHING_WRITTEN) from None
+    texts = [text for item in items if (text := encode_record(item)) is not None]
+    if not texts:
+        raise DataError(NOTHING_WRITTEN)
     return b'{"records":[' + b",".join(texts) + b"]}", len(items) - len(texts)
 
 
