@@ -26,6 +26,16 @@ class Origin:
     source: object | None = None
     """The thread or task that made it, where that has outlived its scenario."""
 
+    @property
+    def marks(self) -> dict[str, str | int]:
+        """Attributes that name it on spans and events."""
+        known = {
+            SCENARIO_ID: self.scenario_id,
+            SCENARIO_ATTEMPT: self.attempt,
+            SCENARIO_TRY: self.try_key,
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
 
 NOWHERE: Final = Origin()
 

@@ -33,14 +33,10 @@ class SpanCapture:
         self._spans: list[ReadableSpan | Span] = []
         self.is_enabled = False
         """True while spans stay here and nothing is sent; set by `enable` and `disable`."""
-        self._overflow = 0
+        self.overflow = 0
+        """Spans that did not fit since `enable`."""
         self.failed = 0
         """Spans since `enable` that are missing by an error in this package."""
-
-    @property
-    def overflow(self) -> int:
-        """Spans that did not fit since `enable`."""
-        return self._overflow
 
     def enable(self) -> None:
         """Capture spans from now on; earlier ones are forgotten."""
@@ -48,7 +44,7 @@ class SpanCapture:
         with self._lock:
             self._spans = []
             self._open = {}
-            self._overflow = self.failed = 0
+            self.overflow = self.failed = 0
             self.is_enabled = True
 
     def disable(self) -> None:
@@ -102,7 +98,7 @@ class SpanCapture:
             if len(self._spans) < self._max:
                 self._spans.append(span)
             else:
-                self._overflow += 1
+                self.overflow += 1
 
     def drain(self) -> "list[Span]":
         """Take out all spans."""

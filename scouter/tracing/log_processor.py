@@ -3,21 +3,13 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opentelemetry import baggage
-from opentelemetry.context import get_current
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 
-from scouter.model.attributes import (
-    SCENARIO_ATTEMPT,
-    SCENARIO_ID,
-    SCENARIO_TRY,
-    TRUNCATED,
-    truncated_mark,
-)
+from scouter.model.attributes import TRUNCATED, truncated_mark
 from scouter.model.log_event import BODY, EVENT_NAME, RESULT_EVENT, is_genai_event
 from scouter.model.otlp_logs import log_event
 from scouter.model.sdk_span import plain_attributes
-from scouter.model.span import AttributeValue, Span
+from scouter.model.span import Span
 from scouter.queue.origin import ORIGINS
 from scouter.tracing.limits import keys_cut
 from scouter.transport.guard import GUARD
@@ -53,7 +45,8 @@ class ScouterLogProcessor(LogRecordProcessor):
                 if runtime.redactor is not None:
                     redacted = runtime.redactor.attributes(event.attributes)
                     event = replace(event, attributes=redacted)
-                runtime.capture.add(replace(event, attributes={**event.attributes, **_origin()}))
+                marked = {**event.attributes, **ORIGINS.now().marks}
+                runtime.capture.add(replace(event, attributes=marked))
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             runtime.capture.failed += 1
             GUARD.internal("log processor", error)
@@ -83,14 +76,3 @@ def _event_of(log: "LogRecord", dropped: int) -> Span | None:
         body,
         dropped,
     )
-
-
-def _origin() -> dict[str, AttributeValue]:
-    """Attributes that name the try of a replay that the event belongs to, as spans are marked."""
-    origin = ORIGINS.of(baggage.get_all(get_current()))
-    marks = {
-        SCENARIO_ID: origin.scenario_id,
-        SCENARIO_ATTEMPT: origin.attempt,
-        SCENARIO_TRY: origin.try_key,
-    }
-    return {key: value for key, value in marks.items() if value is not None}

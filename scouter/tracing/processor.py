@@ -13,8 +13,6 @@ from scouter.model.attributes import (
     ACTIVE_ENTITY,
     CONVERSATION_ID,
     ENTITY_PREFIX,
-    SCENARIO_ATTEMPT,
-    SCENARIO_ID,
     SCENARIO_OUTSIDE,
     SCENARIO_TRY,
     TRUNCATED,
@@ -136,23 +134,17 @@ class ScouterSpanProcessor(SpanProcessor):
 
     Args:
         runtime: Capture buffer, census and export of the process.
-        thins: Leave out spans by the process' sample ratio: the provider's sampler is not ours.
-        extra: Attributes for our copy of each span.
-        propagate_baggage: Copy scenario and active profile from baggage onto spans.
     """
 
-    def __init__(
-        self,
-        runtime: SpanState,
-        thins: bool = False,
-        extra: Mapping[str, AnyValue] | None = None,
-        propagate_baggage: bool = True,
-    ) -> None:
+    def __init__(self, runtime: SpanState) -> None:
         self._runtime = runtime
         self._census = runtime.census
-        self.thins = thins
-        self.extra: dict[str, AnyValue] = dict(extra or {})
-        self.propagate_baggage = propagate_baggage
+        self.thins = False
+        """Leave out spans by the process' sample ratio: the provider's sampler is not ours."""
+        self.extra: dict[str, AnyValue] = {}
+        """Attributes for our copy of each span."""
+        self.propagate_baggage = True
+        """Copy scenario and active profile from baggage onto spans."""
         self.default_entity: str | None = None
         """Uid of the profile that our copy of a span belongs to which no profile was active for."""
         self.is_active = True
@@ -195,14 +187,10 @@ class ScouterSpanProcessor(SpanProcessor):
     def _mark(self, span: Span, entries: Mapping[str, object]) -> None:
         origin = ORIGINS.of(entries)
         if origin.scenario_id is not None:
-            marks: dict[str, AnyValue] = {SCENARIO_ID: origin.scenario_id}
-            if origin.attempt is not None:
-                marks[SCENARIO_ATTEMPT] = origin.attempt
-            if origin.try_key is not None:
-                marks[SCENARIO_TRY] = origin.try_key
-                is_inside = origin.try_key != SCENARIO_OUTSIDE
-                if is_inside and CONVERSATION_ID not in (span.attributes or ()):
-                    marks[CONVERSATION_ID] = origin.try_key
+            marks: dict[str, AnyValue] = {**origin.marks}
+            is_inside = origin.try_key not in (None, SCENARIO_OUTSIDE)
+            if is_inside and CONVERSATION_ID not in (span.attributes or ()):
+                marks[CONVERSATION_ID] = origin.try_key
             span.set_attributes(marks)
             self._runtime.capture.started(span.get_span_context(), marks)
         entity = entries.get(ACTIVE_ENTITY)

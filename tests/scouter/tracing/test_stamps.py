@@ -116,7 +116,8 @@ def test_dropped_attributes_are_still_reported() -> None:
 
 
 def test_resources_are_stamped_once_and_named_where_they_have_no_name() -> None:
-    stamper = ResourceStamper("shop")
+    stamper = ResourceStamper()
+    stamper.service_name = "shop"
     unnamed, named = Resource.create({}), Resource.create({"service.name": "own"})
 
     assert stamper(unnamed) is stamper(unnamed)
