@@ -18,6 +18,9 @@ from scouter.tracing.capture import CAPTURE
 ALIAS: Final = "rows"
 """Alias of the records that are rows."""
 
+NOT_CALLED: Final = "not called: an earlier turn failed"
+LOST: Final = "its record is in no result"
+NANO: Final = 1_000_000_000
 Times: TypeAlias = tuple[int, int]
 """Moments of a question and of its answer, in nanoseconds since the epoch."""
 

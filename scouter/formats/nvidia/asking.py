@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -14,7 +14,15 @@ from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.formats.nvidia.cases import Answered, Cases
 from scouter.formats.nvidia.turns import turn_id
-from scouter.formats.turns import ALIAS, Times, TurnOrchestrator, spans_so_far, spans_within
+from scouter.formats.turns import (
+    ALIAS,
+    NANO,
+    NOT_CALLED,
+    Times,
+    TurnOrchestrator,
+    spans_so_far,
+    spans_within,
+)
 from scouter.model.agent_work import why_unreported
 from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.span import Span
@@ -22,9 +30,6 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.collected import plain_turns
 from scouter.replay.conduct import error_text
 from scouter.replay.turn import LiveConversation
-
-NOT_CALLED: Final = "not called: an earlier turn failed"
-_NANO: Final = 1_000_000_000
 
 
 class RowOrchestrator(TurnOrchestrator):
@@ -103,7 +108,7 @@ class RowOrchestrator(TurnOrchestrator):
                 for at, (each, when) in enumerate(pairs)
             }
             item = replace(item, earlier=earlier)
-        latency_s = None if times is None else (times[1] - times[0]) / _NANO
+        latency_s = None if times is None else (times[1] - times[0]) / NANO
         answered = Answered(item=item, latency_s=latency_s)
         self.queue[ALIAS].insert(self._cases.record(name, turn, answered))
 

@@ -29,7 +29,7 @@ from scouter.evaluate.report.evaluator import (
 )
 from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import scenarios_digest
-from scouter.formats.nvidia.asking import NOT_CALLED, RowOrchestrator
+from scouter.formats.nvidia.asking import RowOrchestrator
 from scouter.formats.nvidia.cases import Answered, Cases, row_of
 from scouter.formats.nvidia.config import EvalFile, Structure, read_config
 from scouter.formats.nvidia.dataset import read_dataset
@@ -44,7 +44,7 @@ from scouter.formats.nvidia.turns import (
     turn_id,
     wanted_methods,
 )
-from scouter.formats.turns import ALIAS, turn_name
+from scouter.formats.turns import ALIAS, LOST, NOT_CALLED, turn_name
 from scouter.replay.named_run import NamedRun, Ran, run_both
 from scouter.replay.recorded import judge_stored
 
@@ -107,7 +107,6 @@ def latency_summary(answered: Sequence[Answered]) -> JsonValue:
 
 
 _JOURNALS: Final = ".scouter"
-_LOST: Final = "its record is in no result"
 
 
 def _say(text: str) -> None:
@@ -229,7 +228,7 @@ class ConfigEval:
         errors = {(each.scenario_id, each.attempt): each.error for each in run.scenario_results}
         for attempt in range(run.repeats):
             for name, conversation in self.cases.by_name.items():
-                failure = errors.get((name, attempt)) or _LOST
+                failure = errors.get((name, attempt)) or LOST
                 for turn, item in enumerate(conversation.turns):
                     uid = uids.get((name, attempt, turn_name(turn)), "")
                     found = self.cases.answered.get(uid)

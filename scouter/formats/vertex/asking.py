@@ -2,14 +2,14 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pydantic import JsonValue
 
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.trajectory.matching import trajectory_from_spans
-from scouter.formats.turns import ALIAS, TurnOrchestrator, spans_so_far, spans_within
+from scouter.formats.turns import ALIAS, NANO, TurnOrchestrator, spans_so_far, spans_within
 from scouter.formats.vertex.cases import (
     ATTACHMENTS,
     FAULT,
@@ -29,8 +29,6 @@ from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.turn import LiveConversation, running_conversation
 from scouter.tracing.capture import CAPTURE
-
-_NANO: Final = 1_000_000_000
 
 
 class RowOrchestrator(TurnOrchestrator):
@@ -94,7 +92,7 @@ class RowOrchestrator(TurnOrchestrator):
         row: Row = {name: cell for name, cell in given.items() if name != FAULT}
         row |= {name: cell for name, cell in answer.items() if name not in (*row, *GIVEN)}
         row |= {
-            "response": answer["response"], LATENCY: (end_ns - begin_ns) / _NANO,
+            "response": answer["response"], LATENCY: (end_ns - begin_ns) / NANO,
             "failure": 0, PREDICTED: calls,
         }  # fmt: skip
         self.queue[ALIAS].insert(self._cases.record(turn, row))

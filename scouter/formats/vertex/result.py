@@ -15,7 +15,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult
-from scouter.formats.turns import ALIAS, turn_name
+from scouter.formats.turns import ALIAS, LOST, NOT_CALLED, turn_name
 from scouter.formats.vertex.cases import FAULT, LATENCY, PREDICTED, Case, Cases
 from scouter.formats.vertex.dataset import Row
 from scouter.formats.vertex.metrics import RowMetric
@@ -25,8 +25,6 @@ Summary: TypeAlias = dict[str, float]
 TABLE: Final = "metrics_table.jsonl"
 SUMMARY: Final = "summary_metrics.json"
 
-_NOT_CALLED = "not called: an earlier turn failed"
-_LOST = "its record is in no result"
 _FAILED: Row = {"response": None, LATENCY: None, "failure": 1, PREDICTED: None}
 _Judged: TypeAlias = tuple[Row, RecordResult | None]
 """A row, and the results of its record; None where the agent failed."""
@@ -125,7 +123,7 @@ def _judged(run: ScenarioEvalResults, cases: Cases, *, has_agent: bool) -> Itera
                     row["attempt"] = attempt
                 if record is None or is_lost:
                     record = None
-                    fault = (error or _LOST) if is_lost or at == said else _NOT_CALLED
+                    fault = (error or LOST) if is_lost or at == said else NOT_CALLED
                     row |= {**_FAILED, FAULT: fault} if has_agent else {FAULT: before or fault}
                 elif any(errors.values()):
                     row[FAULT] = None
