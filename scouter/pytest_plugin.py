@@ -245,7 +245,7 @@ class ScenarioFile(pytest.File):
         from scouter.replay.reports.report import Report
 
         self.fails_on_errors_only()  # a wrong word costs no run
-        _policy(self.config)
+        policy = _policy(self.config)
         found, chosen = self._scenarios(), self._selected()
         gates = _gates(self.config, found) if not self.left_out() else None
         scenarios = EvalScenarios(
@@ -265,20 +265,13 @@ class ScenarioFile(pytest.File):
             threshold = _number(self.config, "regression_threshold", float, 0.05)
             comparison = results.compare_to(baseline, threshold, accepted)
         checks = check_gates(results, gates or Gates())
-        policy = _policy(self.config)
         report = Report(results, comparison, checks, policy)
-        if report.changes:
-            lines = self.config.stash.setdefault(_JUDGES, [])
-            lines += [f"{self.path.name}: changed: {text}" for text in report.changes]
-        if results.lost:
-            lines = self.config.stash.setdefault(_JUDGES, [])
-            lines += [f"{self.path.name}: lost: {each.text}" for each in results.lost]
-        if report.judges is not None:
-            lines = self.config.stash.setdefault(_JUDGES, [])
-            lines.append(f"{self.path.name}: {report.judges.text}")
-        if report.reasked is not None:
-            lines = self.config.stash.setdefault(_JUDGES, [])
-            lines += [f"{self.path.name}: {text}" for text in report.reasked.texts]
+        texts = [f"changed: {text}" for text in report.changes]
+        texts += [f"lost: {each.text}" for each in results.lost]
+        texts += [] if report.judges is None else [report.judges.text]
+        texts += [] if report.reasked is None else report.reasked.texts
+        lines = self.config.stash.setdefault(_JUDGES, [])
+        lines += [f"{self.path.name}: {text}" for text in texts]
         return report
 
 

@@ -25,7 +25,7 @@ MAX_VALUES: Final = 5_000_000
 MAX_INTEGER_BITS: Final = 13_000
 """About 3,900 digits; Python itself refuses to write more than 4,300."""
 
-_PLAIN_TYPES: Final = frozenset({str, int, bool, float, type(None)})
+_PLAIN: Final = frozenset({str, int, bool, float, type(None)})
 
 Path = tuple[str, ...]
 
@@ -115,7 +115,7 @@ class _Copy:
 
     def convert(self, value: object, path: Path, depth: int) -> "JsonValue":
         kind = type(value)
-        if kind in _PLAIN_TYPES:
+        if kind in _PLAIN:
             return _plain(value, path)
         if depth >= MAX_DEPTH:
             where = ".".join(path[:8])
@@ -241,7 +241,6 @@ def parse_if_json(value: JsonValue) -> JsonValue:
         return value
 
 
-_PLAIN: Final = frozenset({str, int, bool, float, type(None)})
 _CONTAINERS: Final = frozenset({dict, list, tuple})
 _FEW: Final = 16
 """Most items that are looked at one by one; for more, one pass over all of them in C is faster."""
