@@ -9,11 +9,13 @@ import enum
 import json
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import PurePath
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
+import orjson
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from scouter.errors import DataError
 from scouter.model.foreign import NotForeign, plain_python
@@ -242,6 +244,17 @@ def parse_if_json(value: JsonValue) -> JsonValue:
 
 
 _CONTAINERS: Final = frozenset({dict, list, tuple})
+_dumps: Final = orjson.dumps
+_OPTIONS: Final = (
+    orjson.OPT_APPEND_NEWLINE
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+"""Rules of orjson's own for some types are off: another thread may put such a value in at the last
+moment. A line break is added, and cut off again: orjson may leave kilobytes unused behind what it
+wrote (3.13 does, 4 of them for 7 bytes), which a copy does not carry while a record waits.
+"""
 _FEW: Final = 16
 """Most items that are looked at one by one; for more, one pass over all of them in C is faster."""
 
@@ -263,7 +276,7 @@ def to_json_bytes(value: object) -> bytes:
     try:
         kind = type(value)
         if kind in _PLAIN or (kind in _CONTAINERS and _left_after(value, MAX_VALUES, 0) >= 0):
-            return _dumps(value, None, _options)[:-1]
+            return _dumps(value, None, _OPTIONS)[:-1]
     except (TypeError, RuntimeError):
         pass  # half a character, a key that is no text, a large integer: the rule knows what to do
     return tree_bytes(to_json_value(value))
@@ -272,33 +285,9 @@ def to_json_bytes(value: object) -> bytes:
 def tree_bytes(tree: "JsonValue") -> bytes:
     """Write what `to_json_value` gave as JSON text: UTF-8 without spaces."""
     try:
-        return _dumps(tree, None, _options)[:-1]
+        return _dumps(tree, None, _OPTIONS)[:-1]
     except TypeError:  # an integer of more than 64 bits
-        from pydantic_core import to_json
-
         return to_json(tree)
-
-
-def _load(value: object, default: None, options: int) -> bytes:
-    """Take the place of `orjson.dumps` until the first call."""
-    global _dumps, _options
-    import orjson
-
-    # It has rules of its own for some types, which another thread may put in at the last moment.
-    # And it may leave kilobytes unused behind what it wrote (3.13 does, 4 of them for 7 bytes),
-    # which stay in memory while a record waits: what is cut off for its last byte is a copy.
-    _options = (
-        orjson.OPT_APPEND_NEWLINE
-        | orjson.OPT_PASSTHROUGH_DATACLASS
-        | orjson.OPT_PASSTHROUGH_DATETIME
-        | orjson.OPT_PASSTHROUGH_SUBCLASS
-    )
-    _dumps = orjson.dumps  # last: another thread reads it first
-    return _dumps(value, None, _options)
-
-
-_dumps: Callable[[object, None, int], bytes] = _load
-_options = 0
 
 
 def _left_after(value: object, left: int, depth: int) -> int:

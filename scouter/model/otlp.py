@@ -85,34 +85,40 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
 
 
 def has_good_ids(request: ExportTraceServiceRequest) -> bool:
-    """Say whether `decode_request` would refuse none of the spans. Cost: 0.5 µs for a span."""
-    for resource_spans in request.resource_spans:
-        for scope_spans in resource_spans.scope_spans:
-            for proto in scope_spans.spans:
-                trace_id, span_id = proto.trace_id, proto.span_id
-                if len(trace_id) != 16 or trace_id == _ZERO_TRACE:
-                    return False
-                if len(span_id) != 8 or span_id == _ZERO_SPAN:
-                    return False
-                if len(proto.parent_span_id) not in (0, 8):
-                    return False
-                if max(proto.start_time_unix_nano, proto.end_time_unix_nano) > MAX_TIME_NS:
-                    return False
-    return True
+    """Say whether `decode_request` would refuse none of the spans. Cost: 0.6 µs for a span."""
+    return not any(
+        _fault(
+            proto.trace_id,
+            proto.span_id,
+            proto.parent_span_id,
+            proto.start_time_unix_nano,
+            proto.end_time_unix_nano,
+        )
+        for resource_spans in request.resource_spans
+        for scope_spans in resource_spans.scope_spans
+        for proto in scope_spans.spans
+    )
+
+
+def _fault(trace_id: bytes, span_id: bytes, parent: bytes, start_ns: int, end_ns: int) -> str:
+    """Say why a span is refused; empty for one that is taken."""
+    if len(trace_id) != 16 or trace_id == _ZERO_TRACE:
+        return f"trace id {trace_id.hex()!r}: expected 16 bytes, not all zero"
+    if len(span_id) != 8 or span_id == _ZERO_SPAN:
+        return f"span id {span_id.hex()!r}: expected 8 bytes, not all zero"
+    if parent and len(parent) != 8:
+        return f"parent span id {parent.hex()!r}: expected 8 bytes or none"
+    if start_ns > MAX_TIME_NS or end_ns > MAX_TIME_NS:
+        return "start or end time: beyond a signed 64-bit number of nanoseconds"
+    return ""
 
 
 def _span(proto: ProtoSpan, resource: Resource, scope: Scope) -> Span:
     """Read one span; every look at a field of a message is a call, so that each is read once."""
     trace_id, span_id, parent = proto.trace_id, proto.span_id, proto.parent_span_id
     start_ns, end_ns = proto.start_time_unix_nano, proto.end_time_unix_nano
-    if len(trace_id) != 16 or trace_id == _ZERO_TRACE:
-        raise DataError(f"trace id {trace_id.hex()!r}: expected 16 bytes, not all zero")
-    if len(span_id) != 8 or span_id == _ZERO_SPAN:
-        raise DataError(f"span id {span_id.hex()!r}: expected 8 bytes, not all zero")
-    if parent and len(parent) != 8:
-        raise DataError(f"parent span id {parent.hex()!r}: expected 8 bytes or none")
-    if start_ns > MAX_TIME_NS or end_ns > MAX_TIME_NS:
-        raise DataError("start or end time: beyond a signed 64-bit number of nanoseconds")
+    if fault := _fault(trace_id, span_id, parent, start_ns, end_ns):
+        raise DataError(fault)
     kind, flags, status = proto.kind, proto.flags, proto.status
     code = status.code
     events, links = proto.events, proto.links

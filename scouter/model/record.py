@@ -6,16 +6,15 @@ import time
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import Final, Self, cast
+
+from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
 from scouter.model.json_value import to_json_bytes, to_json_value
 from scouter.model.pair import pair_of, pair_text
 from scouter.model.short_text import given_text, short_text, stored_tags, tag_text
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue  # at run time it loads half of pydantic
 
 
 class EntityType(Enum):
@@ -168,7 +167,7 @@ class EvalRecord:
         return record
 
     @property
-    def context(self) -> "JsonValue":
+    def context(self) -> JsonValue:
         """The value that tasks read. After `freeze` a plain JSON tree of the record's own."""
         if self._frozen and self._context is _UNREAD:
             self._context = json.loads(self._json)

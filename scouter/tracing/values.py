@@ -8,20 +8,17 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.util.types import AttributeValue
+from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.attributes import MORE
 from scouter.model.foreign import NotForeign, plain_start
 from scouter.model.json_value import MAX_DEPTH, key_text, plain_text, to_json_value
 from scouter.transport.guard import GUARD
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
 
 _INT64: Final = range(-(2**63), 2**63)
 _PRIMITIVES: Final = frozenset({str, bool, int, float})
@@ -139,11 +136,11 @@ def _plain(value: object) -> object:
     return _plain(value.value) if isinstance(value, enum.Enum) else value
 
 
-def _dumped(tree: "JsonValue") -> str:
+def _dumped(tree: JsonValue) -> str:
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 
-def _lenient(value: object) -> "JsonValue":
+def _lenient(value: object) -> JsonValue:
     try:
         return to_json_value(value)
     except DataError:
@@ -153,7 +150,7 @@ def _lenient(value: object) -> "JsonValue":
         return _or_repr(value)
 
 
-def _or_repr(value: object) -> "JsonValue":
+def _or_repr(value: object) -> JsonValue:
     try:
         return to_json_value(value)
     except DataError:
@@ -193,7 +190,7 @@ class BoundedCopy:
         self.is_cut = False
         """True once something was left out."""
 
-    def of(self, value: object) -> "JsonValue":
+    def of(self, value: object) -> JsonValue:
         """Copy a value.
 
         Cost: linear in the bounds, not in the value; but a pydantic model is dumped, and the
@@ -221,7 +218,7 @@ class BoundedCopy:
         finally:
             self._around.pop()
 
-    def _copied(self, value: Any) -> "JsonValue":  # noqa: ANN401 - anything
+    def _copied(self, value: Any) -> JsonValue:  # noqa: ANN401 - anything
         if isinstance(value, enum.Enum):
             return self.of(value.value)
         if isinstance(value, str):
@@ -249,7 +246,7 @@ class BoundedCopy:
         except NotForeign:
             return to_json_value(value)  # numbers, moments and other small ones
 
-    def _array(self, items: Iterable[object]) -> "JsonValue":
+    def _array(self, items: Iterable[object]) -> JsonValue:
         out: list[JsonValue] = []
         try:
             for item in items:
@@ -261,7 +258,7 @@ class BoundedCopy:
             out.append(self._cut())
         return out
 
-    def _object(self, pairs: Iterable[tuple[object, object]]) -> "JsonValue":
+    def _object(self, pairs: Iterable[tuple[object, object]]) -> JsonValue:
         out: dict[str, JsonValue] = {}
         try:
             for key, item in pairs:

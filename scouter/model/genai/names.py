@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Container
-from functools import cache, lru_cache, partial
+from collections.abc import Container
+from functools import lru_cache
 from typing import Final
 
+import orjson
 from pydantic import JsonValue
 
 _MCP: Final = re.compile(r"mcp__.+?__(?=.)")
@@ -80,19 +81,13 @@ def arguments_text(arguments: JsonValue) -> bytes:
 
     Cost: linear in their size; about 1 µs for a few.
     """
-    write = _writer()
     try:
-        text = write(arguments)
-        return text if _WHOLE.search(text) is None else write(_whole(arguments))
+        text = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+        if _WHOLE.search(text) is not None:
+            text = orjson.dumps(_whole(arguments), option=orjson.OPT_SORT_KEYS)
+        return text
     except TypeError:  # an integer of more than 64 bits
         return json.dumps(_whole(arguments), sort_keys=True).encode()
-
-
-@cache
-def _writer() -> Callable[[JsonValue], bytes]:
-    import orjson  # nobody else needs it for a trace that is evaluated
-
-    return partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
 
 
 def _whole(value: JsonValue) -> JsonValue:

@@ -129,15 +129,10 @@ def open_json(value: JsonValue) -> JsonValue:
         if not isinstance(value, str) or value.lstrip()[:1] not in _OPENERS:
             return value
         try:
-            read = _loads(value)
+            value = _read_json(_DECODER.decode(value), value)
         except (ValueError, RecursionError, DataError):
             return value
-        value = read
     return value
-
-
-def _loads(text: str) -> JsonValue:
-    return _read_json(_DECODER.decode(text), text)
 
 
 def _read_json(read: JsonValue, text: str) -> JsonValue:
