@@ -139,7 +139,6 @@ class ExtraExporter:
         # An exporter without an opinion is one of OpenTelemetry's: batched, as they advise.
         is_batched = getattr(exporter, "batch_export", True)
         kind = BatchSpanProcessor if is_batched else SimpleSpanProcessor
-        self.exporter: Final = exporter
         self.processor: Final[SpanProcessor] = for_others(kind(exporter))
         close_at_exit(self)
         arm_exit()

@@ -60,9 +60,6 @@ class TraceCensus:
         self.has_forgotten = False
         """True once a trace was forgotten: from then on roots have to be announced."""
 
-    def __len__(self) -> int:
-        return len(self.live)
-
     def started(self, trace_id: int, is_local_root: bool) -> None:
         """Count one span that was started below a parent, here or in another process."""
         # A child whose trace is not known may belong to one that was forgotten.

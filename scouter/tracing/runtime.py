@@ -209,11 +209,6 @@ class Runtime:
         if old is not None:
             old.close(5.0)
 
-    @property
-    def sample_ratio(self) -> float | None:
-        """Share of traces that are sampled; None for OpenTelemetry's own setting."""
-        return self.sampling.ratio
-
     def add_exporter(self, exporter: SpanExporter) -> bool:
         """Have another exporter get all spans; False if it does already."""
         with self._lock:

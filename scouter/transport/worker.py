@@ -353,11 +353,6 @@ class BatchWorker(Generic[T]):
         return not lost
 
     @property
-    def is_closed(self) -> bool:
-        """True once `close` was called."""
-        return self._close_at_s is not None
-
-    @property
     def stats(self) -> WorkerStats:
         """A consistent snapshot of the counters."""
         with self._changed:

@@ -139,7 +139,7 @@ def test_the_census_is_bounded_and_forgets_rather_than_lies() -> None:
     for trace_id in (1, 2, 3):
         census.started(trace_id, True)
 
-    assert len(census) == 2
+    assert len(census.live) == 2
     census.started(1, False)  # a child of the forgotten trace: nothing to build on
     assert census.local_root_ended(1) is None
     assert census.local_root_ended(3) == 1
@@ -170,7 +170,7 @@ def test_roots_without_a_parent_are_bounded_too() -> None:
     census.root_started(7)
     assert census.root_ended(7) == 1
     assert census.root_ended(8) is None
-    assert len(census) == 0
+    assert len(census.live) == 0
 
 
 def test_late_children_count_for_the_next_root() -> None:
@@ -203,7 +203,7 @@ def test_nothing_is_counted_twice(steps: list[tuple[int, str]]) -> None:
         counts[trace_id] += census.local_root_ended(trace_id) or 0
 
     assert counts == started
-    assert len(census) == 0
+    assert len(census.live) == 0
 
 
 def test_state_does_not_leak() -> None:
@@ -211,11 +211,11 @@ def test_state_does_not_leak() -> None:
     from scouter.transport.config import MockConfig
 
     tracer = init_tracer(transport_config=MockConfig())
-    before = len(RUNTIME.census)
+    before = len(RUNTIME.census.live)
     for _ in range(500):
         with tracer.start_as_current_span("root"), tracer.start_as_current_span("child"):
             pass
-    assert len(RUNTIME.census) == before
+    assert len(RUNTIME.census.live) == before
 
 
 @pytest.mark.parametrize("sampled", [True, False])
