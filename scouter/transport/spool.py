@@ -151,7 +151,7 @@ class SpoolTransport(OtlpSpans):
             GUARD.refuse("spool", f"the {away}, keeping on disk", error)
             return None
         with contextlib.suppress(TransientError):  # or it hears the same once more
-            self._table.forget(dropped)
+            self._table.note(known=dropped)
         return refused
 
     def _ask(self, call: _Call, patience_s: float | None) -> int:
@@ -188,7 +188,7 @@ class SpoolTransport(OtlpSpans):
             self._stored += 1
             self._wake()
         else:
-            self._table.tell(dropped)  # with the next batch: this one is not sent
+            self._table.note(dropped)  # with the next batch: this one is not sent
         return sum(row.items for row in rows) - sum(row.items for row in fitting)
 
     @property

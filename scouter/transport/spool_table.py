@@ -353,17 +353,11 @@ class SpoolTable:
             lost = self._commit(db, insert, dropped)
         self._counts.add(lost, written=sum(row.items for row in rows))
 
-    def forget(self, dropped: Dropped) -> None:
-        """Forget what the far side knows now."""
-        if dropped:
+    def note(self, dropped: Dropped = NONE_DROPPED, known: Dropped = NONE_DROPPED) -> None:
+        """Have drops reported to the far side, and forget those that it knows now."""
+        if dropped or known:
             with self._opened() as db:
-                self._commit(db, known=dropped)
-
-    def tell(self, dropped: Dropped) -> None:
-        """Have drops reported to the far side."""
-        if dropped:
-            with self._opened() as db:
-                self._commit(db, dropped=dropped)
+                self._commit(db, dropped=dropped, known=known)
 
     def lead(self) -> bool:
         """Become the one that delivers; False if another one does."""

@@ -503,34 +503,35 @@ def test_the_pause_grows_as_worked_out_by_hand() -> None:
     assert backoff_s(1, limits, 7.0, 0.9) == 7.0
 
 
+@pytest.mark.parametrize("is_measured", [True, False])
 @given(
-    puts=st.lists(st.integers(1, 50), max_size=60),
+    puts=st.lists(st.integers(1, 50), max_size=200),
     failures=st.lists(st.sampled_from([TransientError("t"), DataError("d")]), max_size=5),
 )
-def test_everything_put_is_somewhere(puts: list[int], failures: list[Exception]) -> None:
-    """Sent plus dropped plus waiting is put, whatever the far side does."""
+def test_everything_put_is_somewhere(
+    is_measured: bool, puts: list[int], failures: list[Exception]
+) -> None:
+    """Sent plus dropped plus waiting is put at any time, whatever the far side does."""
     GUARD.strict = True
     far = Far()
     far.failures = list(failures)
-    worker = make(
-        far,
-        WorkerLimits(
-            max_items=20,
-            max_bytes=400,
-            max_batch_items=4,
-            delay_s=0.0005,
-            retry_base_s=0.0001,
-            retry_max_s=0.0002,
-        ),
-    )
+    limits = WorkerLimits(
+        max_items=20, max_bytes=400, max_batch_items=4, delay_s=0.0005,
+        retry_base_s=0.0001, retry_max_s=0.0002,
+    )  # fmt: skip
+    worker = make_measuring(far, limits)
     for size in puts:
-        worker.put(size, size)
+        if is_measured:
+            worker.put(size, size)
+        else:
+            worker.put_unmeasured(size)
+    stats = worker.stats
+    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values()) + stats.waiting
     assert worker.flush(WAIT_S)
 
     stats = worker.stats
-    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values()) + stats.waiting
-    assert stats.waiting == 0
-    assert stats.sent == len(far.items)
+    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values())
+    assert (stats.waiting, stats.sent) == (0, len(far.items))
     worker.close(WAIT_S)
 
 
@@ -660,31 +661,6 @@ def test_large_items_after_small_ones_are_within_the_bound(
     stats = worker.stats
     assert (stats.waiting, stats.dropped) == (small.waiting + 3, {"full": 60})
     far.let_go.set()
-    worker.close(WAIT_S)
-
-
-@given(
-    puts=st.lists(st.integers(1, 50), max_size=200),
-    failures=st.lists(st.sampled_from([TransientError("t"), DataError("d")]), max_size=5),
-)
-def test_everything_put_unmeasured_is_somewhere(puts: list[int], failures: list[Exception]) -> None:
-    GUARD.strict = True
-    far = Far()
-    far.failures = list(failures)
-    limits = WorkerLimits(
-        max_items=20, max_bytes=400, max_batch_items=4, delay_s=0.0005,
-        retry_base_s=0.0001, retry_max_s=0.0002,
-    )  # fmt: skip
-    worker = make_measuring(far, limits)
-    for size in puts:
-        worker.put_unmeasured(size)
-    stats = worker.stats
-    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values()) + stats.waiting
-    assert worker.flush(WAIT_S)
-
-    stats = worker.stats
-    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values())
-    assert stats.sent == len(far.items)
     worker.close(WAIT_S)
 
 
