@@ -7,6 +7,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr
@@ -313,7 +314,9 @@ class Redactor:
                 )
             self._everywhere.append(pattern)
             return
-        change = self._whole(rule.action) if pattern is None else _in_texts([pattern])
+        change = (
+            self._whole(rule.action) if pattern is None else partial(in_texts, patterns=[pattern])
+        )
         if rule.context is not None:
             self._paths.append((parse_path(rule.context), change))
         else:
@@ -388,10 +391,6 @@ class Redactor:
             self._by_name.clear()
         found = self._by_name[key] = self.text(key), changes
         return found
-
-
-def _in_texts(patterns: Sequence[TextPattern]) -> Change:
-    return lambda value: in_texts(value, patterns)
 
 
 def _at(value: Any, segments: tuple[Segment, ...], depth: int, change: Change) -> object:  # noqa: ANN401 - a JSON tree

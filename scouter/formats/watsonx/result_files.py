@@ -239,18 +239,15 @@ def _mean(values: Sequence[Measure]) -> float | None:
 
 def _row(run: JourneyRun) -> dict[str, JsonValue]:
     result = run.result
+    is_lost = result.compat == WXO and bool(result.problems)
     return {
         "run_idx": run.attempt + 1,
         **result.metrics,
         "dataset_name": result.name,
-        "is_error": int(run.error is not None or _has_lost_measures(result)),
+        "is_error": int(run.error is not None or is_lost),
         "assert_llm_comment": _of_checks(result),
         "text_match_comment": _of_texts(result),
     }
-
-
-def _has_lost_measures(result: JourneyResult) -> bool:
-    return result.compat == WXO and bool(result.problems)
 
 
 def _of_checks(result: JourneyResult) -> str:
