@@ -1,7 +1,7 @@
-"""Spans of the OpenTelemetry SDK become the project's `Span`, without a way over OTLP's bytes."""
+"""Attributes of the OpenTelemetry SDK as OTLP can carry them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from scouter.model.attributes import TRUNCATED, truncated_mark
 from scouter.model.json_value import int_text, plain_text
@@ -10,82 +10,9 @@ from scouter.model.span import (
     CUT,
     LIST_LEVELS,
     MAX_DEPTH,
-    NO_RESOURCE,
-    NO_SCOPE,
     Attributes,
     AttributeValue,
-    Resource,
-    Scope,
-    Span,
-    SpanEvent,
-    SpanKind,
-    SpanLink,
-    StatusCode,
 )
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.resources import Resource as SdkResource
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-
-_KINDS: Final = tuple(SpanKind)
-_CODES: Final = tuple(StatusCode)
-
-
-def span_from_sdk(span: "ReadableSpan") -> Span:
-    """Turn a finished span of the OpenTelemetry SDK into the project's span.
-
-    The result is equal to what a receiver decodes of the same span: half characters (lone
-    surrogates) are U+FFFD, and integers beyond 64 bits are texts, wherever they stand.
-
-    Args:
-        span: A span that has ended.
-
-    Returns:
-        A span that later changes to SDK objects cannot reach.
-    """
-    context = span.get_span_context()
-    parent = span.parent
-    assert context is not None, "an SDK span always has a context"  # noqa: S101
-    state = context.trace_state
-    message = span.status.description
-    events = span.events
-    return Span(
-        trace_id=f"{context.trace_id:032x}",
-        span_id=f"{context.span_id:016x}",
-        parent_span_id=f"{parent.span_id:016x}" if parent is not None else None,
-        name=plain_name(span.name),
-        kind=_KINDS[span.kind.value + 1],
-        start_ns=span.start_time or 0,
-        end_ns=span.end_time or 0,
-        status=_CODES[span.status.status_code.value],
-        status_message=plain_text(message) if message else "",
-        attributes=plain_attributes(span.attributes),
-        events=tuple(
-            SpanEvent(
-                name=plain_name(event.name),
-                time_ns=event.timestamp,
-                attributes=plain_attributes(event.attributes),
-            )
-            for event in events
-        ),
-        links=tuple(
-            SpanLink(
-                trace_id=f"{link.context.trace_id:032x}",
-                span_id=f"{link.context.span_id:016x}",
-                attributes=plain_attributes(link.attributes),
-            )
-            for link in span.links
-        ),
-        resource=_plain_resource(span.resource),
-        scope=_plain_scope(span.instrumentation_scope),
-        trace_state=",".join(f"{key}={value}" for key, value in state.items()) if state else "",
-        parent_is_remote=parent is not None and parent.is_remote,
-        dropped_count=span.dropped_attributes
-        + span.dropped_events
-        + (sum([event.dropped_attributes for event in events]) if events else 0),
-    )
-
 
 _AS_IT_IS: Final = frozenset({bool, float, bytes})
 """Types of values that OTLP carries whatever the value."""
@@ -157,25 +84,3 @@ def _plain(value: object, depth: int, cut: list[str]) -> AttributeValue:
         return tuple(_plain(item, inner, cut) for item in cast(Sequence[object], value))
     pairs = cast("Attributes", value).items()
     return {plain_name(key): _plain(item, inner, cut) for key, item in pairs}
-
-
-_last_resource: "tuple[SdkResource, Resource] | None" = None
-"""Converting is costly and a process has one resource; a race costs a second conversion."""
-
-
-def _plain_resource(resource: "SdkResource | None") -> Resource:
-    global _last_resource
-    if resource is None or not resource.attributes:
-        return NO_RESOURCE
-    last = _last_resource
-    if last is not None and last[0] is resource:
-        return last[1]
-    plain = Resource(attributes=plain_attributes(resource.attributes))
-    _last_resource = (resource, plain)
-    return plain
-
-
-def _plain_scope(scope: "InstrumentationScope | None") -> Scope:
-    if scope is None or not (scope.name or scope.version):
-        return NO_SCOPE
-    return Scope(name=plain_text(scope.name), version=plain_text(scope.version or ""))

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, cast
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
@@ -135,16 +136,18 @@ class SpanCapture:
         return [s for s in self.spans() if s.attributes.get(SCENARIO_ID) == scenario_id]
 
     def _plain(self) -> "list[Span]":
-        """All spans so far, converted in place: a signal handler may add one meanwhile."""
-        from scouter.model.sdk_span import span_from_sdk  # few processes ever keep spans
+        """All spans so far, as a receiver reads them: a signal handler may add one meanwhile."""
+        from scouter.transport.otlp import read_back  # few processes ever keep spans
 
-        stored = self._spans
+        stored, count = self._spans, len(self._spans)
         plain: list[Span] = []
-        while len(plain) < len(stored):
-            span = stored[len(plain)]
-            if isinstance(span, ReadableSpan):
-                stored[len(plain)] = span = span_from_sdk(span)
-            plain.append(span)
+        for is_new, run in groupby(stored[:count], lambda span: isinstance(span, ReadableSpan)):
+            if is_new:
+                plain += read_back(cast("list[ReadableSpan]", list(run)))
+            else:
+                plain += cast("Iterable[Span]", run)
+        self.failed += count - len(plain)
+        stored[:count] = plain
         return plain
 
 

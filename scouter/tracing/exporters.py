@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from scouter.errors import ConfigError
 from scouter.model.attributes import TAG_PREFIX
-from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.queue.sampling import id_is_sampled
+from scouter.transport.otlp import read_back
 from scouter.transport.span_copy import plain_span
 
 
@@ -211,9 +211,9 @@ class TestSpanExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Keep the spans."""
-        converted = [span_from_sdk(span) for span in spans]
+        found = read_back(spans)
         with self._lock:
-            self._spans += converted
+            self._spans += found
         return SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from scouter.errors import DataError
+from scouter.model.otlp import decode_request
+from scouter.model.span import Span
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.port import NOTHING_WRITTEN, RecordItem, encode_record
 from scouter.transport.span_copy import plain_span
@@ -85,6 +88,19 @@ def write_request(spans: Sequence["ReadableSpan"]) -> tuple[bytes, int]:
             group = groups[key] = span, []
         group[1].append(_field(b"\x12", written))
     return b"".join(_resource_spans(first, texts) for first, texts in groups.values()), lost
+
+
+def read_back(spans: Sequence["ReadableSpan"]) -> list[Span]:
+    """Give finished spans as a receiver reads them, in order; without those that nobody can write.
+
+    Cost: that of writing and of reading, about 20 µs for a span of ten attributes.
+    """
+    data, _ = write_request(spans)
+    decoded = decode_request(ExportTraceServiceRequest.FromString(data))
+    found = {(span.trace_id, span.span_id): span for span in decoded.spans}
+    contexts = [span.get_span_context() for span in spans]
+    keys = [(f"{each.trace_id:032x}", f"{each.span_id:016x}") for each in contexts if each]
+    return [found[key] for key in keys if key in found]
 
 
 def _resource_spans(first: "ReadableSpan", spans: list[bytes]) -> bytes:

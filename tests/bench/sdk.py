@@ -37,7 +37,6 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_PROFILE, QUEUE_RECORD
 from scouter.model.otlp import decode_request
 from scouter.model.record import EvalRecord
-from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor
@@ -45,7 +44,7 @@ from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import BatchConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
-from scouter.transport.otlp import write_request
+from scouter.transport.otlp import read_back, write_request
 from scouter.transport.port import RecordItem, Transport, encode_records
 from tests.bench.figures import Figures
 
@@ -319,7 +318,7 @@ def bench_decode(rounds: int, figures: Figures) -> None:
     print("\nspans of the rim, ten attributes")
     works: dict[str, Callable[[], object]] = {
         "decode_request": lambda: decode_request(request),
-        "span_from_sdk": lambda: [span_from_sdk(span) for span in kept],
+        "read_back": lambda: read_back(kept),
     }
     for name, each in works.items():
         took = [block(Setup(each), 1)[1] / len(kept) for _ in range(rounds)]

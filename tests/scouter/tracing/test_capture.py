@@ -2,16 +2,18 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 
 import pytest
 from opentelemetry import baggage, context, trace
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext
 
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.record import EvalRecord
-from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import (
@@ -27,6 +29,7 @@ from scouter.tracing.propagation import active_scenario, scenario_scope
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import MockConfig
+from scouter.transport.otlp import read_back
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import Captured
 
@@ -201,20 +204,38 @@ def test_a_span_that_ends_while_the_spans_are_read_is_stored(
     tracer = init_tracer()
     tracer.start_span("first").end()
 
-    def reenter(span: ReadableSpan) -> Span:
-        if span.name == "first":
+    def reenter(spans: Sequence[ReadableSpan]) -> list[Span]:
+        if spans[0].name == "first":
             tracer.start_span("second").end()
-        return span_from_sdk(span)
+        return read_back(spans)
 
-    monkeypatch.setattr("scouter.model.sdk_span.span_from_sdk", reenter)
+    monkeypatch.setattr("scouter.transport.otlp.read_back", reenter)
     names: list[str] = []
     reader = threading.Thread(target=lambda: names.extend(captured.names()), daemon=True)
     reader.start()
     reader.join(120)
 
     assert not reader.is_alive(), "deadlock"
-    assert names == ["first", "second"]
+    assert names == ["first"], "the other one comes with the next reading"
     assert [span.name for span in drain_local_span_capture()] == ["first", "second"]
+
+
+def test_spans_of_several_libraries_stay_in_their_order() -> None:
+    """The third ends at no time that OTLP can say, and is counted."""
+    capture = SpanCapture()
+    capture.enable()
+    for n, end_ns in enumerate((2, 2, 2**70, 2, 2), start=1):
+        scope = InstrumentationScope("odd" if n % 2 else "even")
+        context = SpanContext(1, n, is_remote=False)
+        capture.add(
+            ReadableSpan(
+                str(n), context, instrumentation_scope=scope, start_time=1, end_time=end_ns
+            )
+        )
+
+    assert [span.name for span in capture.spans()] == ["1", "2", "4", "5"]
+    assert [span.scope.name for span in capture.drain()] == ["odd", "even", "even", "odd"]
+    assert (capture.failed, capture.spans()) == (1, [])
 
 
 def test_the_longest_id_of_a_scenario_reaches_its_spans(captured: Captured) -> None:

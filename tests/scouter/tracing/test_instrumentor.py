@@ -16,7 +16,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from scouter.errors import ConfigError
 from scouter.model.attributes import ENTITY_PREFIX, PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.record import EvalRecord
-from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
@@ -30,6 +29,7 @@ from scouter.tracing.tracer import (
     shutdown_tracer,
 )
 from scouter.transport.config import HttpConfig, MockConfig
+from scouter.transport.otlp import read_back
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter, Captured
 from tests.scouter.transport.receiver import run_receiver
@@ -54,7 +54,7 @@ def test_both_get_the_spans_and_the_applications_are_unchanged(app: App) -> None
         (ours,) = receiver.spans()
 
     (theirs,) = exporter.spans
-    plain = span_from_sdk(theirs)
+    (plain,) = read_back([theirs])
     assert plain.attributes == {"a": 1}
     assert PROCESS_ID not in plain.resource.attributes
     assert ours.attributes == {

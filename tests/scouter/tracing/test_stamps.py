@@ -11,12 +11,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.tracing.processor import TraceCensus
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import HttpConfig
+from scouter.transport.otlp import read_back
 from scouter.transport.process import process_id
 from tests.scouter.tracing.conftest import AppExporter
 from tests.scouter.transport.receiver import Receiver, run_receiver
@@ -90,11 +90,11 @@ def test_the_original_is_not_touched(app: tuple[TracerProvider, AppExporter]) ->
     with provider.get_tracer("x").start_as_current_span("s", attributes={"a": 1}) as span:
         span.add_event("e")
     (original,) = exporter.spans
-    before = span_from_sdk(original)
+    before = read_back([original])
 
     copy = StampedSpan(original, Resource({"r": 1}), {"b": 2})
 
-    assert span_from_sdk(original) == before
+    assert read_back([original]) == before
     assert dict(copy.attributes or {}) == {"a": 1, "b": 2}
     assert dict(copy.resource.attributes) == {"r": 1}
     assert (copy.name, copy.start_time, len(copy.events)) == ("s", original.start_time, 1)

@@ -23,7 +23,6 @@ from opentelemetry.trace import (
 
 from scouter.model.json_value import plain_text
 from scouter.model.otlp import decode_request
-from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import MAX_DEPTH
 from scouter.transport.otlp import write_request
 from scouter.transport.span_copy import plain_span
@@ -177,7 +176,7 @@ def repaired(value: Any) -> Any:
     broken,
 )
 @settings(max_examples=examples(100))
-def test_any_text_arrives_repaired_and_captured_alike(
+def test_any_text_arrives_repaired(
     name: str, why: str, sent: Any, events: Any, linked: Any, resource: Any
 ) -> None:
     context = SpanContext(1, 2, False)
@@ -197,7 +196,6 @@ def test_any_text_arrives_repaired_and_captured_alike(
     assert lost == 0
     (found,) = decode_request(ExportTraceServiceRequest.FromString(data)).spans
 
-    assert found == span_from_sdk(span), "as an agent's capture has it"
     assert (found.name, found.status_message) == (plain_text(name), plain_text(why))
     assert found.attributes == attributes_of(sent)
     assert found.resource.attributes == attributes_of(resource)
@@ -233,7 +231,6 @@ def test_what_is_nested_too_deeply_is_cut_and_marked(levels: int) -> None:
         depth, (value,) = depth + 1, value
 
     assert lost == 0
-    assert found == span_from_sdk(span)
     assert depth == min(levels, MAX_DEPTH // 2)
     assert value == ("core" if levels <= 47 else "…")
     assert found.attributes.get("scouter.truncated") == (None if levels <= 47 else ("deep",))
