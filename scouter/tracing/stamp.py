@@ -8,7 +8,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, TraceState
-from opentelemetry.util.types import AnyValue
+from opentelemetry.util.types import AnyValue, AttributeValue
 
 from scouter.model.attributes import PROCESS_ID
 from scouter.transport.process import process_id
@@ -41,6 +41,20 @@ class StampedSpan(SpanCopy):
         super().__init__(span, **replaced)
 
 
+class _HashedResource(Resource):
+    """A resource that remembers its hash: a JSON dump, for each span that OpenTelemetry writes."""
+
+    def __init__(self, attributes: Mapping[str, AttributeValue], schema_url: str) -> None:
+        super().__init__(attributes, schema_url)
+        self._hash = super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+
 class ResourceStamper:
     """Adds the process id to resources; keeps the results, as a process has very few."""
 
@@ -67,7 +81,7 @@ class ResourceStamper:
         attributes = resource.attributes
         if redactor is not None:
             attributes = redactor.attributes(attributes)
-        stamped = Resource({**attributes, **extra}, resource.schema_url)
+        stamped = _HashedResource({**attributes, **extra}, resource.schema_url)
         if len(self._known) >= 64:
             self._known.clear()
         self._known[id(resource)] = (resource, process, service, redactor, stamped)
