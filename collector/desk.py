@@ -8,6 +8,7 @@ from collector.alerts.alert import Alert, AlertAction
 from collector.alerts.watch import Watch
 from collector.api.app import make_app
 from collector.api.parts import Parts, Unready
+from collector.api.routes import ROUTERS
 from collector.judging.answers import Answers
 from collector.judging.calibrations import KnownJudges, given_calibrations, keep_calibrations
 from collector.judging.gold import gold_asker
@@ -134,7 +135,8 @@ class Desk(Served, Generic[S]):
             judges=self.known_judges,
             gold=self.gold,
         )
-        self.app = make_app(parts, self.gate, HttpReceiver(self.ingest, self.telemetry))
+        receiver = HttpReceiver(self.ingest, self.telemetry)
+        self.app = make_app(parts, self.gate, receiver, ROUTERS)
         serve_page(self.app)
 
     @property

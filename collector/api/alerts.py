@@ -1,11 +1,10 @@
 """Alerts of the live detectors: looked at, acknowledged, silenced, resolved."""
 
 import time
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Body, Depends, Path
+from fastapi import Body, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.access.caller import Caller
@@ -25,8 +24,7 @@ from collector.alerts.alert import (
     proof,
     worse,
 )
-from collector.alerts.conditions import AlertMonitor, AlertStatus, figures_of
-from collector.alerts.delivery.delivery import Delivery
+from collector.alerts.conditions import AlertStatus, figures_of
 from collector.alerts.evidence import (
     CurrentSeries,
     Tally,
@@ -37,7 +35,6 @@ from collector.alerts.evidence import (
     explained,
     stands_of,
 )
-from collector.alerts.health import HealthWatch
 from collector.alerts.watcher import DriftWatcher
 from collector.api.comparison import explanation_of
 from collector.api.parameters import (
@@ -50,23 +47,12 @@ from collector.api.parameters import (
     api_router,
     caught_up,
 )
-from collector.api.parts import (
-    OwnSpace,
-    TheDelivery,
-    TheHealth,
-    TheMonitor,
-    TheNames,
-    TheRegistry,
-    TheStore,
-    TheTokens,
-    TheWatcher,
-)
+from collector.api.parts import Parts, TheParts
 from collector.items.times import time_at
 from collector.problem import ProblemError, problems
 from collector.store.alerts import DriftDelivery
 from collector.store.rows import AlertState, EvaluationRow
-from collector.store.store import Store
-from collector.worker.profiles import ProfileRegistry, RegisteredProfile
+from collector.worker.profiles import RegisteredProfile
 from scouter.client.models import alerts as models
 from scouter.client.models.alerts import (
     DriftExample,
@@ -122,192 +108,128 @@ class _Resolve(_Act):
     )
 
 
-@cache
-def alerts_router() -> APIRouter:
-    """Make the routes of alerts and series."""
-    router = api_router(is_caught_up=False)
-
-    @router.get("/drift/series", responses=NOT_FOUND)
-    def series(
-        watcher: TheWatcher,
-        names: TheNames,
-        caller: Reader,
-        profile: Profile = None,
-    ) -> DriftSeriesList:
-        """The state of every task of every active profile, with its reference."""
-        found = sorted(watcher.current_series(caller.space), key=lambda each: each.key)
-        # Evidence is weighed against that of all series, requested or not.
-        stands = stands_of(found, watcher.alpha)
-        chosen = [
-            (series, stand)
-            for series, stand in zip(found, stands, strict=True)
-            if profile is None or profile in _names_of(series.profile)
-        ]
-        if not chosen:
-            names.check(caller.space, profile)
-        return DriftSeriesList(
-            items=tuple(_series(*each) for each in chosen),
-            promise=watcher.promise(caller.space),
-            left_out=tuple(watcher.left_out(caller.space)),
-        )
-
-    @router.get("/alerts", dependencies=[Depends(caught_up)])
-    def alerts(
-        store: TheStore,
-        monitor: TheMonitor,
-        watcher: TheWatcher,
-        health: TheHealth,
-        registry: TheRegistry,
-        caller: Reader,
-    ) -> models.Alerts:
-        """The alerts of profiles' own conditions, and those of the detectors."""
-        return _alerts(store, monitor, watcher, health, registry, caller.space)
-
-    @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
-    def alert(
-        watcher: TheWatcher,
-        monitor: TheMonitor,
-        store: TheStore,
-        caller: Reader,
-        alert_id: AlertId,
-    ) -> models.DriftAlertLook:
-        """One alert with examples and history."""
-        events = store.drift_history(caller.space, alert_id)
-        if not events:
-            raise _unknown(alert_id)
-        history = _changes(alert_of(event) for event in events)
-        opened, conditions = watcher.alerts(caller.space), monitor.statuses(caller.space)
-        why = explained(store, history[-1])
-        shown = _shown(watcher, history[-1:], opened, conditions)[0]
-        return models.DriftAlertLook(
-            **shown.model_dump(),
-            examples=tuple(
-                _example(history[-1], each)
-                for each in (*examples_of(store, history[-1]), *errored_of(store, history[-1]))
-            ),
-            explanation=None if why is None else explanation_of(why),
-            deliveries=tuple(
-                _delivery(each) for each in store.deliveries_of(caller.space, alert_id)
-            ),
-            history=tuple(_item(each) for each in history),
-        )
-
-    @router.post("/alerts/{alert_id}/promote", responses=_REFUSED)
-    def promote(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Act, Body()],
-    ) -> models.DriftAlert:
-        """Let an alert that is on trial fire, so that people are notified of it."""
-        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.FIRING)
-
-    @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
-    def acknowledge(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Act, Body()],
-    ) -> models.DriftAlert:
-        """Say that somebody looks after an open alert."""
-        return _acted(watcher, tokens, caller, alert_id, said, DriftAlertState.ACKNOWLEDGED)
-
-    @router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
-    def silence(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Silence, Body()],
-    ) -> models.DriftAlert:
-        """Tell nobody of an open alert for a while."""
-        until_ns = time.time_ns() + int(said.seconds * _NS)
-        return _acted(
-            watcher, tokens, caller, alert_id, said, DriftAlertState.SILENCED, until_ns=until_ns
-        )
-
-    @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
-    def resolve(
-        watcher: TheWatcher,
-        tokens: TheTokens,
-        caller: Profiler,
-        alert_id: AlertId,
-        said: Annotated[_Resolve, Body()],
-    ) -> models.DriftAlert:
-        """End an open alert; evidence is gathered anew from here on."""
-        return _acted(
-            watcher, tokens, caller, alert_id, said, DriftAlertState.RESOLVED, accept=said.accept
-        )
-
-    @router.post("/alerts/test", responses=NOT_FOUND)
-    def send_test(
-        delivery: TheDelivery, space: OwnSpace, caller: Admin, test: Annotated[_Test, Body()]
-    ) -> TriedChannels:
-        """Send a message that says it is a test, to one channel or to all.
-
-        For tokens of the collector's own space only.
-        """
-        if caller.space != space:
-            raise ProblemError(403, f"channels are of all spaces: it needs a token of {space!r}")
-        return _tried(delivery, test)
-
-    return router
+router = api_router(is_caught_up=False)
 
 
-def _changes(events: Iterable[Alert]) -> list[Alert]:
-    """Changes of state; of what joined an alert, or ended in it, meanwhile only the last."""
-    return list({(each.state, each.changed_ns): each for each in events}.values())
-
-
-def _tried(delivery: Delivery, test: _Test) -> TriedChannels:
-    try:
-        found = delivery.test(test.channel, is_resolved=test.resolved)
-    except ConfigError as error:
-        raise ProblemError(404, str(error)) from error
-    return TriedChannels(
-        items=tuple(
-            TriedChannel(channel=each.channel, sent=each.is_sent, answer=each.answer)
-            for each in found
-        )
+@router.get("/drift/series", responses=NOT_FOUND)
+def series(parts: TheParts, caller: Reader, profile: Profile = None) -> DriftSeriesList:
+    """The state of every task of every active profile, with its reference."""
+    found = sorted(parts.watcher.current_series(caller.space), key=lambda each: each.key)
+    # Evidence is weighed against that of all series, requested or not.
+    stands = stands_of(found, parts.watcher.alpha)
+    chosen = [
+        (series, stand)
+        for series, stand in zip(found, stands, strict=True)
+        if profile is None or profile in _names_of(series.profile)
+    ]
+    if not chosen:
+        parts.names.check(caller.space, profile)
+    return DriftSeriesList(
+        items=tuple(_series(*each) for each in chosen),
+        promise=parts.watcher.promise(caller.space),
+        left_out=tuple(parts.watcher.left_out(caller.space)),
     )
 
 
-def _alerts(
-    store: Store,
-    monitor: AlertMonitor,
-    watcher: DriftWatcher,
-    health: HealthWatch,
-    registry: ProfileRegistry,
-    space: str,
-) -> models.Alerts:
-    troubles = {each.key: each for each in watcher.troubles(space)}
-    conditions = {each.profile_uid: each for each in watcher.alerts(space) if each.condition}
-    statuses = monitor.statuses(space)
+@router.get("/alerts", dependencies=[Depends(caught_up)])
+def alerts(parts: TheParts, caller: Reader) -> models.Alerts:
+    """The alerts of profiles' own conditions, and those of the detectors."""
+    space = caller.space
+    troubles = {each.key: each for each in parts.watcher.troubles(space)}
+    conditions = {each.profile_uid: each for each in parts.watcher.alerts(space) if each.condition}
+    statuses = parts.monitor.statuses(space)
+    findings = parts.health.findings(space)
     return models.Alerts(
         items=tuple(_alert(each, conditions.get(each.profile.uid)) for each in statuses),
-        drift=tuple(_drift_alerts(watcher, store, space, statuses)),
-        trouble=tuple(_trouble(each, troubles.get(each.key)) for each in health.findings(space)),
-        unwatched=tuple(_unwatched(each) for each in registry.unwatched(space)),
+        drift=tuple(_drift_alerts(parts, space, statuses)),
+        trouble=tuple(_trouble(each, troubles.get(each.key)) for each in findings),
+        unwatched=tuple(_unwatched(each) for each in parts.registry.unwatched(space)),
+    )
+
+
+@router.get("/alerts/{alert_id}", responses=NOT_FOUND)
+def alert(parts: TheParts, caller: Reader, alert_id: AlertId) -> models.DriftAlertLook:
+    """One alert with examples and history."""
+    events = parts.store.drift_history(caller.space, alert_id)
+    if not events:
+        raise _unknown(alert_id)
+    # Of what joined an alert, or ended in it, between two changes of its state only the last.
+    changes = {(each.state, each.changed_ns): each for each in map(alert_of, events)}
+    history = list(changes.values())
+    newest, store = history[-1], parts.store
+    opened, conditions = parts.watcher.alerts(caller.space), parts.monitor.statuses(caller.space)
+    why = explained(store, newest)
+    (shown,) = _shown(parts.watcher, [newest], opened, conditions)
+    return models.DriftAlertLook(
+        **shown.model_dump(),
+        examples=tuple(
+            _example(newest, each)
+            for each in (*examples_of(store, newest), *errored_of(store, newest))
+        ),
+        explanation=None if why is None else explanation_of(why),
+        deliveries=tuple(_delivery(each) for each in store.deliveries_of(caller.space, alert_id)),
+        history=tuple(_item(each) for each in history),
+    )
+
+
+@router.post("/alerts/{alert_id}/promote", responses=_REFUSED)
+def promote(
+    parts: TheParts, caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+) -> models.DriftAlert:
+    """Let an alert that is on trial fire, so that people are notified of it."""
+    return _acted(parts, caller, alert_id, said, DriftAlertState.FIRING)
+
+
+@router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
+def acknowledge(
+    parts: TheParts, caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+) -> models.DriftAlert:
+    """Say that somebody looks after an open alert."""
+    return _acted(parts, caller, alert_id, said, DriftAlertState.ACKNOWLEDGED)
+
+
+@router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
+def silence(
+    parts: TheParts, caller: Profiler, alert_id: AlertId, said: Annotated[_Silence, Body()]
+) -> models.DriftAlert:
+    """Tell nobody of an open alert for a while."""
+    until_ns = time.time_ns() + int(said.seconds * _NS)
+    return _acted(parts, caller, alert_id, said, DriftAlertState.SILENCED, until_ns=until_ns)
+
+
+@router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
+def resolve(
+    parts: TheParts, caller: Profiler, alert_id: AlertId, said: Annotated[_Resolve, Body()]
+) -> models.DriftAlert:
+    """End an open alert; evidence is gathered anew from here on."""
+    return _acted(parts, caller, alert_id, said, DriftAlertState.RESOLVED, accept=said.accept)
+
+
+@router.post("/alerts/test", responses=NOT_FOUND)
+def send_test(parts: TheParts, caller: Admin, test: Annotated[_Test, Body()]) -> TriedChannels:
+    """Send a message that says it is a test, to one channel or to all.
+
+    For tokens of the collector's own space only.
+    """
+    if caller.space != parts.space:
+        raise ProblemError(403, f"channels are of all spaces: it needs a token of {parts.space!r}")
+    try:
+        found = parts.delivery.test(test.channel, is_resolved=test.resolved)
+    except ConfigError as error:
+        raise ProblemError(404, str(error)) from error
+    return TriedChannels(
+        items=tuple(answer_of(TriedChannel, each, sent=each.is_sent) for each in found)
     )
 
 
 def _drift_alerts(
-    watcher: DriftWatcher, store: Store, space: str, conditions: Sequence[AlertStatus]
+    parts: Parts, space: str, conditions: Sequence[AlertStatus]
 ) -> list[models.DriftAlert]:
-    """The open alerts of a space, then those that were resolved last.
-
-    Args:
-        watcher: Has the open ones.
-        store: Has the others.
-        space: Theirs.
-        conditions: The state of the profiles' conditions.
-    """
-    latest = [alert_of(event) for event in store.drift_alerts(space)]
+    """The open alerts of a space, then those that were resolved last."""
+    latest = [alert_of(event) for event in parts.store.drift_alerts(space)]
     closed = [each for each in latest if isinstance(each, DriftAlert) and not each.is_open]
-    opened = watcher.alerts(space)
-    return _shown(watcher, [*opened, *closed[:RESOLVED]], opened, conditions)
+    opened = parts.watcher.alerts(space)
+    return _shown(parts.watcher, [*opened, *closed[:RESOLVED]], opened, conditions)
 
 
 def _shown(
@@ -468,8 +390,7 @@ def _series(each: CurrentSeries, stands: bool) -> DriftSeries:
 
 
 def _acted(
-    watcher: DriftWatcher,
-    tokens: Tokens,
+    parts: Parts,
     caller: Caller,
     alert_id: str,
     said: _Act,
@@ -481,10 +402,10 @@ def _acted(
     """Change an alert for a caller; 409 where it does not take that, 404 where it is not open."""
     action = AlertAction(
         space=caller.space, alert_id=alert_id, state=state, by=caller.token_id, note=said.note,
-        name=_name(said, caller, tokens), until_ns=until_ns, accept=accept,
+        name=_name(said, caller, parts.tokens), until_ns=until_ns, accept=accept,
     )  # fmt: skip
     try:
-        found = watcher.act(action)
+        found = parts.watcher.act(action)
     except ConfigError as error:
         raise ProblemError(409, str(error)) from error
     if found is None:

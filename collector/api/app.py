@@ -1,7 +1,7 @@
 """The web application: every route, and the form of every error."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,38 +12,15 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from collector.access.gate import AccessFront, Gate
-from collector.api.alerts import alerts_router
-from collector.api.comparison import comparison_router
-from collector.api.drift import drift_router
-from collector.api.evaluations import evaluations_router
-from collector.api.export import export_router
-from collector.api.facets import facets_router
-from collector.api.feedback import feedback_router
 from collector.api.front import IS_BEHIND, ApiFront, WireFront
-from collector.api.genai import genai_router
-from collector.api.halves import halves_router
-from collector.api.judges import judge_answers_router, judges_router
-from collector.api.labelled import labelled_router
-from collector.api.labels import labels_router
-from collector.api.letters import letters_router
-from collector.api.operation import operation_router
-from collector.api.parts import Parts, ProbeParts, give_parts
-from collector.api.profiles import profiles_router, reevaluations_router
-from collector.api.records import records_router
-from collector.api.sessions import sessions_router
-from collector.api.spans import spans_router
-from collector.api.status import conservation_router, openapi_router, probe_router, status_router
-from collector.api.task_results import task_results_router
-from collector.api.tasks import tasks_router
-from collector.api.trace_span import trace_span_router
-from collector.api.traces import trace_parts_router, traces_router
+from collector.api.parts import ProbeParts, give_parts
 from collector.problem import ProblemError, problem_response
 from collector.receivers.http.receiver import (
     HttpReceiver,
     IngestFront,
     endpoints_of,
     give_receiver,
-    http_router,
+    ingest,
 )
 from scouter.errors import TransientError
 
@@ -62,50 +39,11 @@ _WORDS: Final[Mapping[str, str]] = {
 is a key of the problem's context."""
 
 
-ROUTERS: Final = (
-    http_router,
-    conservation_router,
-    alerts_router,
-    drift_router,
-    profiles_router,
-    spans_router,
-    traces_router,
-    trace_parts_router,
-    halves_router,
-    trace_span_router,
-    genai_router,
-    evaluations_router,
-    facets_router,
-    task_results_router,
-    records_router,
-    sessions_router,
-    tasks_router,
-    comparison_router,
-    labels_router,
-    labelled_router,
-    feedback_router,
-    judges_router,
-    export_router,
-    letters_router,
-    reevaluations_router,
-    judge_answers_router,
-    operation_router,
-    status_router,
-    probe_router,
-    openapi_router,
-)
-"""Of every collector; each is made once in a process."""
-
-
-PROBES: Final = (probe_router,)
-"""Of a process of a fleet that only works."""
-
-
 def make_app(
-    parts: Parts | ProbeParts,
+    parts: ProbeParts,
     gate: Gate,
     receiver: HttpReceiver | None,
-    routers: Sequence[Callable[[], APIRouter]] = ROUTERS,
+    routers: Sequence[APIRouter],
 ) -> FastAPI:
     """Make the application.
 
@@ -113,7 +51,7 @@ def make_app(
         parts: Answer its routes.
         gate: Lets callers in.
         receiver: Takes data; None where no router does.
-        routers: Make its routes.
+        routers: Have its routes, which are made once in a process.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -130,15 +68,15 @@ def make_app(
     app.add_exception_handler(TransientError, _on_transient)
     app.add_exception_handler(Exception, _on_fault)
     if receiver is not None:
-        app.add_middleware(IngestFront, endpoints=endpoints_of(http_router()))
+        app.add_middleware(IngestFront, endpoints=endpoints_of(ingest))
         give_receiver(app, receiver)
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)
     app.add_middleware(WireFront)  # the last one added is the outermost
     give_parts(app, parts)
-    for make_router in routers:
+    for router in routers:
         # `include_router` would build each route again for this application, at its first request.
-        app.router.routes.extend(make_router().routes)
+        app.router.routes.extend(router.routes)
 
     return app
 

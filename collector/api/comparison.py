@@ -3,10 +3,9 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from collector.api.parameters import (
@@ -20,7 +19,7 @@ from collector.api.parameters import (
     api_router,
     read_time,
 )
-from collector.api.parts import ThePrices, TheStore
+from collector.api.parts import TheParts
 from collector.comparing.comparison import (
     Compared,
     Flip,
@@ -97,145 +96,140 @@ _ComparedRun = Annotated[
 ]
 
 
-@cache
-def comparison_router() -> APIRouter:
-    """Make the routes `/api/v1/comparison` and `/api/v1/versions`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/versions")
-    def versions(
-        store: TheStore, caller: Reader, profile: Annotated[str, Query(max_length=512)]
-    ) -> Versions:
-        """Versions of the service behind the newest 20,000 records of a profile, by the hour."""
-        return Versions(
-            items=tuple(
-                VersionItem(
-                    version=each.version,
-                    first_at=time_at(each.first_ns),
-                    last_at=time_at(each.last_ns),
-                    records=each.records,
-                )
-                for each in store.versions(caller.space, profile)
+
+@router.get("/versions")
+def versions(
+    parts: TheParts, caller: Reader, profile: Annotated[str, Query(max_length=512)]
+) -> Versions:
+    """Versions of the service behind the newest 20,000 records of a profile, by the hour."""
+    return Versions(
+        items=tuple(
+            answer_of(
+                VersionItem, each, first_at=time_at(each.first_ns), last_at=time_at(each.last_ns)
             )
+            for each in parts.store.versions(caller.space, profile)
         )
-
-    @router.get("/comparison", responses={**NOT_FOUND, **problems(409)})
-    def comparison(
-        store: TheStore,
-        prices: ThePrices,
-        caller: Reader,
-        profile: Text = None,
-        before_version: Text = None,
-        before_since: Time = None,
-        before_until: Time = None,
-        before_run: _ComparedRun = None,
-        version: Text = None,
-        since: Time = None,
-        until: Time = None,
-        run: _ComparedRun = None,
-        environment: Text = None,
-        require_ruled_out: Annotated[
-            float | None,
-            Query(ge=0, le=100, description="Inconclusive where a larger fall, in points, may be."),
-        ] = None,
-        limit: Annotated[int, Query(ge=1, le=MOST)] = 2000,
-    ) -> Comparison:
-        """Compare two versions, two periods, or an offline run with what is live.
-
-        `before_…` name the baseline: a run, or the evaluations of a version in a period; the
-        others the side in question. The newest `limit` records of each live side are compared.
-        `profile` is needed where a side is live.
-        """
-        now_ns = time.time_ns()
-        before = Wanted(
-            run_id=before_run,
-            version=before_version,
-            since_ns=read_time("before_since", before_since),
-            until_ns=read_time("before_until", before_until),
-            environment=environment,
-            limit=limit,
-            now_ns=now_ns,
-        )
-        after = Wanted(
-            run_id=run,
-            version=version,
-            since_ns=read_time("since", since),
-            until_ns=read_time("until", until),
-            environment=environment,
-            limit=limit,
-            now_ns=now_ns,
-        )
-        if not profile and None in (before_run, run):
-            raise ProblemError(400, "profile: needed, as a side is live")
-        if before == after:
-            raise ProblemError(400, "both sides are the same; name two versions, periods or runs")
-        is_whole = before_run is not None and run is not None
-        sides = (
-            read_side(store, caller.space, profile or "", before, is_whole=is_whole),
-            read_side(store, caller.space, profile or "", after, is_whole=is_whole),
-        )
-        found = compare_sides(*sides, require_ruled_out)
-        kinds = kinds_of(store, caller.space, sides, found.flips)[:_CHANGES]
-        looks = looks_of(store, caller.space, sides, [first for first, *_ in kinds])
-        changes = [_change(kind, look, sides) for kind, look in zip(kinds, looks, strict=True)]
-        explained = None
-        if found.pairing is Pairing.APART:
-            explained = explain(store, caller.space, sides)
-        figures, costs = figures_of(store, caller.space, sides, prices)
-        found = replace(found, notes=(*found.notes, *costs))
-        shown = tuple(map(_side, sides, (before_run, run), figures))
-        return _answer(found, explained, shown, changes, sum(map(len, kinds)))
-
-    def keep(
-        store: Store, space: str, name: str, body: bytes, token_id: str
-    ) -> tuple[RunItem, bool]:
-        try:
-            row, summary = row_of(space, name, body, added_ns=time.time_ns(), added_by=token_id)
-        except (ConfigError, UnicodeDecodeError) as error:
-            raise ProblemError(422, str(error)[:_MOST_PROBLEM]) from error
-        is_new = store.append_run(row)
-        return _item(row, summary), is_new
-
-    @router.get("/runs")
-    def runs(store: TheStore, caller: Reader) -> Page[RunItem]:
-        """Runs that can be compared."""
-        return Page[RunItem](
-            items=tuple(_item(row, stored_summary(row)) for row in store.runs(caller.space))
-        )
-
-    @router.post(
-        "/runs",
-        status_code=201,
-        responses={200: {"model": RunItem}, **problems(422)},
-        openapi_extra=_BODY,
     )
-    async def push(
-        store: TheStore,
-        caller: Sender,
-        request: Request,
-        response: Response,
-        name: Annotated[str, Query(max_length=200, description="For people.")] = "",
-    ) -> RunItem:
-        """Keep the results of a run: 201 if they are new, 200 if the same file is stored.
 
-        At most 32 MiB. Retention takes a run as old as anything else; an erasure takes each run
-        that speaks of what is erased.
-        """
-        body = await request.body()
-        item, is_new = await run_in_threadpool(
-            keep, store, caller.space, name, body, caller.token_id
-        )
-        response.status_code = 201 if is_new else 200
-        return item
 
-    @router.post("/runs/{run_id}/remove", responses=NOT_FOUND)
-    def remove(store: TheStore, caller: Admin, run_id: _RunId) -> RemovedRun:
-        """Take a run out."""
-        if not store.remove_run(caller.space, run_id):
-            raise ProblemError(404, f"no run {run_id!r} is stored; see GET /api/v1/runs")
-        return RemovedRun(run_id=run_id)
+@router.get("/comparison", responses={**NOT_FOUND, **problems(409)})
+def comparison(
+    parts: TheParts,
+    caller: Reader,
+    profile: Text = None,
+    before_version: Text = None,
+    before_since: Time = None,
+    before_until: Time = None,
+    before_run: _ComparedRun = None,
+    version: Text = None,
+    since: Time = None,
+    until: Time = None,
+    run: _ComparedRun = None,
+    environment: Text = None,
+    require_ruled_out: Annotated[
+        float | None,
+        Query(ge=0, le=100, description="Inconclusive where a larger fall, in points, may be."),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 2000,
+) -> Comparison:
+    """Compare two versions, two periods, or an offline run with what is live.
 
-    return router
+    `before_…` name the baseline: a run, or the evaluations of a version in a period; the
+    others the side in question. The newest `limit` records of each live side are compared.
+    `profile` is needed where a side is live.
+    """
+    now_ns = time.time_ns()
+    before = Wanted(
+        run_id=before_run,
+        version=before_version,
+        since_ns=read_time("before_since", before_since),
+        until_ns=read_time("before_until", before_until),
+        environment=environment,
+        limit=limit,
+        now_ns=now_ns,
+    )
+    after = Wanted(
+        run_id=run,
+        version=version,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+        environment=environment,
+        limit=limit,
+        now_ns=now_ns,
+    )
+    if not profile and None in (before_run, run):
+        raise ProblemError(400, "profile: needed, as a side is live")
+    if before == after:
+        raise ProblemError(400, "both sides are the same; name two versions, periods or runs")
+    is_whole = before_run is not None and run is not None
+    sides = (
+        read_side(parts.store, caller.space, profile or "", before, is_whole=is_whole),
+        read_side(parts.store, caller.space, profile or "", after, is_whole=is_whole),
+    )
+    found = compare_sides(*sides, require_ruled_out)
+    kinds = kinds_of(parts.store, caller.space, sides, found.flips)[:_CHANGES]
+    looks = looks_of(parts.store, caller.space, sides, [first for first, *_ in kinds])
+    changes = [_change(kind, look, sides) for kind, look in zip(kinds, looks, strict=True)]
+    explained = None
+    if found.pairing is Pairing.APART:
+        explained = explain(parts.store, caller.space, sides)
+    figures, costs = figures_of(parts.store, caller.space, sides, parts.prices)
+    found = replace(found, notes=(*found.notes, *costs))
+    shown = tuple(map(_side, sides, (before_run, run), figures))
+    return _answer(found, explained, shown, changes, sum(map(len, kinds)))
+
+
+def _kept(store: Store, space: str, name: str, body: bytes, token_id: str) -> tuple[RunItem, bool]:
+    try:
+        row, summary = row_of(space, name, body, added_ns=time.time_ns(), added_by=token_id)
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise ProblemError(422, str(error)[:_MOST_PROBLEM]) from error
+    is_new = store.append_run(row)
+    return _item(row, summary), is_new
+
+
+@router.get("/runs")
+def runs(parts: TheParts, caller: Reader) -> Page[RunItem]:
+    """Runs that can be compared."""
+    return Page[RunItem](
+        items=tuple(_item(row, stored_summary(row)) for row in parts.store.runs(caller.space))
+    )
+
+
+@router.post(
+    "/runs",
+    status_code=201,
+    responses={200: {"model": RunItem}, **problems(422)},
+    openapi_extra=_BODY,
+)
+async def push(
+    parts: TheParts,
+    caller: Sender,
+    request: Request,
+    response: Response,
+    name: Annotated[str, Query(max_length=200, description="For people.")] = "",
+) -> RunItem:
+    """Keep the results of a run: 201 if they are new, 200 if the same file is stored.
+
+    At most 32 MiB. Retention takes a run as old as anything else; an erasure takes each run
+    that speaks of what is erased.
+    """
+    body = await request.body()
+    item, is_new = await run_in_threadpool(
+        _kept, parts.store, caller.space, name, body, caller.token_id
+    )
+    response.status_code = 201 if is_new else 200
+    return item
+
+
+@router.post("/runs/{run_id}/remove", responses=NOT_FOUND)
+def remove(parts: TheParts, caller: Admin, run_id: _RunId) -> RemovedRun:
+    """Take a run out."""
+    if not parts.store.remove_run(caller.space, run_id):
+        raise ProblemError(404, f"no run {run_id!r} is stored; see GET /api/v1/runs")
+    return RemovedRun(run_id=run_id)
 
 
 def _change(

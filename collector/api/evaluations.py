@@ -1,10 +1,9 @@
 """Evaluations: listed by any filter, and one with all its tasks."""
 
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 
 from collector.api.parameters import (
     NOT_FOUND,
@@ -25,7 +24,7 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheNames, TheStore
+from collector.api.parts import TheParts
 from collector.items.times import time_at
 from collector.judging.calibrations import KnownJudges
 from collector.problem import ProblemError
@@ -98,67 +97,56 @@ async def evaluation_filter(
     )
 
 
-@cache
-def evaluations_router() -> APIRouter:
-    """Make the routes below `/api/v1/evaluations`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/evaluations", responses=NOT_FOUND)
-    def evaluations(
-        store: TheStore,
-        judges: TheJudges,
-        names: TheNames,
-        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
-        limit: Limit = 100,
-        cursor: Cursor = None,
-    ) -> Page[Evaluation]:
-        """Evaluations, newest first, each record and each session once.
 
-        `task_outcome` without `task_id` means any task. Times are those of evaluation.
-        """
-        before, as_of = read_cursor(cursor)
-        page = store.evaluations(replace(query, as_of=as_of, limit=limit, before=before))
-        if not page.items and cursor is None:
-            names.check(query.space, query.profile, query.task_id)
-        return Page[Evaluation](
-            items=tuple(evaluation_answer(row, judges) for row in page.items),
-            next_cursor=write_cursor(page.next_before, page.as_of),
-        )
+@router.get("/evaluations", responses=NOT_FOUND)
+def evaluations(
+    parts: TheParts,
+    query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[Evaluation]:
+    """Evaluations, newest first, each record and each session once.
 
-    @router.get("/evaluations/{evaluation_id}", responses=NOT_FOUND)
-    def evaluation(
-        store: TheStore,
-        judges: TheJudges,
-        caller: Reader,
-        evaluation_id: Annotated[str, Path(max_length=512)],
-    ) -> Evaluation:
-        """One evaluation, be it the latest revision or not."""
-        found = store.evaluation(caller.space, evaluation_id)
-        if found is None:
-            raise ProblemError(404, f"no evaluation {evaluation_id!r} is stored")
-        return evaluation_answer(found, judges)
+    `task_outcome` without `task_id` means any task. Times are those of evaluation.
+    """
+    before, as_of = read_cursor(cursor)
+    page = parts.store.evaluations(replace(query, as_of=as_of, limit=limit, before=before))
+    if not page.items and cursor is None:
+        parts.names.check(query.space, query.profile, query.task_id)
+    return Page[Evaluation](
+        items=tuple(evaluation_answer(row, parts.judges) for row in page.items),
+        next_cursor=write_cursor(page.next_before, page.as_of),
+    )
 
-    @router.get("/setups", responses=NOT_FOUND)
-    def setups(
-        store: TheStore,
-        names: TheNames,
-        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
-    ) -> Setups:
-        """Setup of the records that a filter names, and its times: prompt, tools, model.
 
-        Times are those of evaluation.
-        """
-        found, looked_at = store.setups(query)
-        if not looked_at:
-            names.check(query.space, query.profile, query.task_id)
-        return Setups(
-            items=tuple(
-                answer_of(SetupItem, each, first_at=time_at(each.first_ns)) for each in found
-            ),
-            looked_at=looked_at,
-        )
+@router.get("/evaluations/{evaluation_id}", responses=NOT_FOUND)
+def evaluation(
+    parts: TheParts, caller: Reader, evaluation_id: Annotated[str, Path(max_length=512)]
+) -> Evaluation:
+    """One evaluation, be it the latest revision or not."""
+    found = parts.store.evaluation(caller.space, evaluation_id)
+    if found is None:
+        raise ProblemError(404, f"no evaluation {evaluation_id!r} is stored")
+    return evaluation_answer(found, parts.judges)
 
-    return router
+
+@router.get("/setups", responses=NOT_FOUND)
+def setups(
+    parts: TheParts, query: Annotated[EvaluationQuery, Depends(evaluation_filter)]
+) -> Setups:
+    """Setup of the records that a filter names, and its times: prompt, tools, model.
+
+    Times are those of evaluation.
+    """
+    found, looked_at = parts.store.setups(query)
+    if not looked_at:
+        parts.names.check(query.space, query.profile, query.task_id)
+    return Setups(
+        items=tuple(answer_of(SetupItem, each, first_at=time_at(each.first_ns)) for each in found),
+        looked_at=looked_at,
+    )
 
 
 def evaluation_answer(row: EvaluationRow, judges: KnownJudges) -> Evaluation:

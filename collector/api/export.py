@@ -12,11 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import cache
 from threading import Semaphore
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
@@ -29,7 +28,7 @@ from collector.api.parameters import (
     read_cursor,
     write_cursor,
 )
-from collector.api.parts import CatchUp, TheJudges, TheStore
+from collector.api.parts import TheParts
 from collector.api.records import record_item
 from collector.judging.calibrations import KnownJudges
 from collector.problem import ProblemError
@@ -76,79 +75,76 @@ class ExportFormat(StrEnum):
     CSV = "csv"
 
 
-@cache
-def export_router() -> APIRouter:
-    """Make the route `/api/v1/export/{kind}`."""
-    router = api_router(is_caught_up=False)
-    streams: defaultdict[str, Semaphore] = defaultdict(lambda: Semaphore(_STREAMS))
-    """Places by space, for all collectors of the process: it is its memory that they bound."""
-    cursor_header = {"description": "`cursor` of the next part.", "schema": {"type": "string"}}
+_MEDIA: Final = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv"}
 
-    @router.get(
-        "/export/{kind}",
-        response_class=StreamingResponse,
-        responses={
-            200: {
-                "content": {_MEDIA[each]: {} for each in ExportFormat},
-                "headers": {NEXT_CURSOR: cursor_header},
-            }
-        },
+
+router = api_router(is_caught_up=False)
+_streams: defaultdict[str, Semaphore] = defaultdict(lambda: Semaphore(_STREAMS))
+"""Places by space, for all collectors of the process: it is its memory that they bound."""
+_cursor_header = {"description": "`cursor` of the next part.", "schema": {"type": "string"}}
+
+
+@router.get(
+    "/export/{kind}",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "content": {_MEDIA[each]: {} for each in ExportFormat},
+            "headers": {NEXT_CURSOR: _cursor_header},
+        }
+    },
+)
+def export(
+    parts: TheParts,
+    kind: ExportKind,
+    query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
+    format: ExportFormat = ExportFormat.JSONL,
+    state: RecordState | None = None,
+    part_bytes: Annotated[int | None, Query(ge=1, le=_MOST_BYTES)] = None,
+    cursor: Cursor = None,
+) -> Response:
+    """All records, evaluations or task results that match, newest first, as they are now.
+
+    Each record is there once, with its latest evaluation. The time is that of acceptance for
+    records, that of evaluation for the others. The filters are those of the lists; `state` is
+    one of records alone, and task results are those of the evaluations that match. In CSV,
+    values that are not plain are JSON, and a text that begins with `=`, `+`, `-`, `@`, a tab
+    or a carriage return has a `'` before it: a spreadsheet would run it as a formula.
+
+    With `part_bytes` the answer ends with the line that makes it so long, and its header
+    `Scouter-Next-Cursor` is the `cursor` of the next part; the last part has none. All parts
+    together are the file, as the store was when the first one was requested.
+    """
+    before, as_of = read_cursor(cursor)
+    if cursor is None:
+        parts.catch_up(CATCH_UP_S)  # what was acknowledged before is there
+    elif as_of is None:
+        raise ProblemError(400, BAD_CURSOR)
+    source = _Source(
+        store=parts.store,
+        judges=parts.judges,
+        kind=kind,
+        query=_for_kind(kind, query, state),
+        as_of=parts.store.last_seq() if as_of is None else as_of,
+        page_bytes=min(_PAGE_BYTES, part_bytes or _PAGE_BYTES),
     )
-    def export(
-        store: TheStore,
-        catch_up: CatchUp,
-        judges: TheJudges,
-        kind: ExportKind,
-        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
-        format: ExportFormat = ExportFormat.JSONL,
-        state: RecordState | None = None,
-        part_bytes: Annotated[int | None, Query(ge=1, le=_MOST_BYTES)] = None,
-        cursor: Cursor = None,
-    ) -> Response:
-        """All records, evaluations or task results that match, newest first, as they are now.
-
-        Each record is there once, with its latest evaluation. The time is that of acceptance for
-        records, that of evaluation for the others. The filters are those of the lists; `state` is
-        one of records alone, and task results are those of the evaluations that match. In CSV,
-        values that are not plain are JSON, and a text that begins with `=`, `+`, `-`, `@`, a tab
-        or a carriage return has a `'` before it: a spreadsheet would run it as a formula.
-
-        With `part_bytes` the answer ends with the line that makes it so long, and its header
-        `Scouter-Next-Cursor` is the `cursor` of the next part; the last part has none. All parts
-        together are the file, as the store was when the first one was requested.
-        """
-        before, as_of = read_cursor(cursor)
-        if cursor is None:
-            catch_up(CATCH_UP_S)  # what was acknowledged before is there
-        elif as_of is None:
-            raise ProblemError(400, BAD_CURSOR)
-        source = _Source(
-            store=store,
-            judges=judges,
-            kind=kind,
-            query=_for_kind(kind, query, state),
-            as_of=store.last_seq() if as_of is None else as_of,
-            page_bytes=min(_PAGE_BYTES, part_bytes or _PAGE_BYTES),
-        )
-        file = _File(source=source, format=format, before=before)
-        headers = {"Content-Disposition": f'attachment; filename="{kind}.{format}"'}
-        if part_bytes is None:
-            first = file.read(0)  # what cannot be read at all is an answer with a status
-            place = streams[query.space]
-            if not place.acquire(blocking=False):
-                raise ProblemError(
-                    503,
-                    f"{_STREAMS} exports of this space are being written; come back, or ask for "
-                    "parts with `part_bytes`",
-                    _RETRY_AFTER_S,
-                )
-            return _Streamed(_stream(first), place, media_type=_MEDIA[format], headers=headers)
-        part = file.read(part_bytes)
-        if part.rest is not None:
-            headers[NEXT_CURSOR] = write_cursor(part.rest.before, source.as_of) or ""
-        return Response(part.text, media_type=_MEDIA[format], headers=headers)
-
-    return router
+    file = _File(source=source, format=format, before=before)
+    headers = {"Content-Disposition": f'attachment; filename="{kind}.{format}"'}
+    if part_bytes is None:
+        first = file.read(0)  # what cannot be read at all is an answer with a status
+        place = _streams[query.space]
+        if not place.acquire(blocking=False):
+            raise ProblemError(
+                503,
+                f"{_STREAMS} exports of this space are being written; come back, or ask for "
+                "parts with `part_bytes`",
+                _RETRY_AFTER_S,
+            )
+        return _Streamed(_stream(first), place, media_type=_MEDIA[format], headers=headers)
+    part = file.read(part_bytes)
+    if part.rest is not None:
+        headers[NEXT_CURSOR] = write_cursor(part.rest.before, source.as_of) or ""
+    return Response(part.text, media_type=_MEDIA[format], headers=headers)
 
 
 def _for_kind(
@@ -346,4 +342,3 @@ _COLUMNS: Final = {
     ExportKind.EVALUATIONS: _fields(Evaluation, "tasks"),
     ExportKind.TASK_RESULTS: (*_OF_EVALUATION, *_fields(TaskResult)),
 }
-_MEDIA: Final = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv"}

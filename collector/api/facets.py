@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 
 from collector.api.evaluations import evaluation_filter
 from collector.api.parameters import NOT_FOUND, api_router
-from collector.api.parts import TheNames, TheStore
+from collector.api.parts import TheParts
 from collector.api.records import record_filter
 from collector.api.sessions import session_filter
 from collector.api.spans import check_judged, trace_filter
@@ -25,67 +24,58 @@ _LOOK_S: Final = 0.3
 """Time after which nothing more is counted. A part that was started is finished."""
 
 
-@cache
-def facets_router() -> APIRouter:
-    """Make the routes below `/api/v1/facets`."""
-    router = api_router("/facets")
+router = api_router("/facets")
 
-    @router.get("/evaluations", responses=NOT_FOUND)
-    def evaluations(
-        store: TheStore,
-        names: TheNames,
-        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
-    ) -> FacetList:
-        """Evaluations by outcome, profile, task, service, version, environment and tag.
 
-        The newest are counted first. After 0.3 s the answer is what was counted so far.
-        """
-        found = store.evaluation_facets(query, Pace(time.monotonic))
-        if not found.counts:
-            names.check(query.space, query.profile, query.task_id)
-        return _answer(found)
+@router.get("/evaluations", responses=NOT_FOUND)
+def evaluations(
+    parts: TheParts, query: Annotated[EvaluationQuery, Depends(evaluation_filter)]
+) -> FacetList:
+    """Evaluations by outcome, profile, task, service, version, environment and tag.
 
-    @router.get("/records", responses=NOT_FOUND)
-    def records(
-        store: TheStore, names: TheNames, query: Annotated[RecordQuery, Depends(record_filter)]
-    ) -> FacetList:
-        """Records by profile and state.
+    The newest are counted first. After 0.3 s the answer is what was counted so far.
+    """
+    found = parts.store.evaluation_facets(query, Pace(time.monotonic))
+    if not found.counts:
+        parts.names.check(query.space, query.profile, query.task_id)
+    return _answer(found)
 
-        The newest are counted first. After 0.3 s the answer is what was counted so far.
-        """
-        found = store.record_facets(query, Pace(time.monotonic))
-        if not found.counts:
-            names.check(query.space, query.profile)
-        return _answer(found)
 
-    @router.get("/sessions", responses=NOT_FOUND)
-    def sessions(
-        store: TheStore, names: TheNames, query: Annotated[SessionQuery, Depends(session_filter)]
-    ) -> FacetList:
-        """Sessions by profile, outcome, task, tag, tool and model.
+@router.get("/records", responses=NOT_FOUND)
+def records(parts: TheParts, query: Annotated[RecordQuery, Depends(record_filter)]) -> FacetList:
+    """Records by profile and state.
 
-        The newest are counted first. After 0.3 s the answer is what was counted so far.
-        """
-        found = store.session_facets(query, Pace(time.monotonic))
-        if not found.counts:
-            names.check(query.space, query.profile, query.task_id)
-        return _answer(found)
+    The newest are counted first. After 0.3 s the answer is what was counted so far.
+    """
+    found = parts.store.record_facets(query, Pace(time.monotonic))
+    if not found.counts:
+        parts.names.check(query.space, query.profile)
+    return _answer(found)
 
-    @router.get("/traces", responses=NOT_FOUND)
-    def traces(
-        store: TheStore, names: TheNames, query: Annotated[TraceQuery, Depends(trace_filter)]
-    ) -> FacetList:
-        """Traces by status, service, agent, tool, model and error of their spans.
 
-        And by profile, outcome, task and tag of the evaluations on their records. The newest are
-        counted first. After 0.3 s the answer is what was counted so far.
-        """
-        found = store.trace_facets(query, Pace(time.monotonic))
-        if not found.counts:
-            check_judged(names, query)
-        return _answer(found)
+@router.get("/sessions", responses=NOT_FOUND)
+def sessions(parts: TheParts, query: Annotated[SessionQuery, Depends(session_filter)]) -> FacetList:
+    """Sessions by profile, outcome, task, tag, tool and model.
 
-    return router
+    The newest are counted first. After 0.3 s the answer is what was counted so far.
+    """
+    found = parts.store.session_facets(query, Pace(time.monotonic))
+    if not found.counts:
+        parts.names.check(query.space, query.profile, query.task_id)
+    return _answer(found)
+
+
+@router.get("/traces", responses=NOT_FOUND)
+def traces(parts: TheParts, query: Annotated[TraceQuery, Depends(trace_filter)]) -> FacetList:
+    """Traces by status, service, agent, tool, model and error of their spans.
+
+    And by profile, outcome, task and tag of the evaluations on their records. The newest are
+    counted first. After 0.3 s the answer is what was counted so far.
+    """
+    found = parts.store.trace_facets(query, Pace(time.monotonic))
+    if not found.counts:
+        check_judged(parts.names, query)
+    return _answer(found)
 
 
 class Pace:

@@ -2,10 +2,8 @@
 
 import time
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Self, TypeAlias
 
-from fastapi import APIRouter
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -21,7 +19,7 @@ from pydantic import (
 )
 
 from collector.api.parameters import NOT_FOUND, Sender, api_router, read_trace_id
-from collector.api.parts import TheIngest, TheRegistry, TheStore
+from collector.api.parts import TheParts
 from collector.items.record_items import json_bytes
 from collector.items.times import parse_time_ns
 from collector.problem import ProblemError
@@ -135,51 +133,41 @@ _Body: TypeAlias = Annotated[
 ]
 
 
-@cache
-def feedback_router() -> APIRouter:
-    """Make the route `/api/v1/feedback`."""
-    router = api_router(tag="labels")
+router = api_router(tag="labels")
 
-    @router.post("/feedback", responses=NOT_FOUND)
-    def feedback(
-        store: TheStore,
-        registry: TheRegistry,
-        ingest: TheIngest,
-        caller: Sender,
-        body: _Body,
-    ) -> FeedbackTaken:
-        """Say whether an answer was good: a thumb, stars, a label or a text, of one or several.
 
-        It becomes the result of a task of its name: see `scores` of a profile. All of it is stored,
-        or nothing.
-        """
-        space = caller.space
-        items = body.items if isinstance(body, FeedbackBatch) else (body,)
-        if fault := registry.lacks_place(space, (each.name for each in items)):
-            raise ProblemError(409, f"name: {fault}")
-        records = [_record(store, space, each) for each in items]
-        into = ingest.in_space(space)
-        try:
-            with into.lease():
-                data = json_bytes({"records": records})
-                taken = into.records(data, "feedback", is_whole=True)
-                for each in taken.futures:
-                    each.result()
-        except (DataError, TransientError) as error:
-            raise problem_of(error) from error
-        outcome = taken.outcome()
-        if outcome.problems:
-            first = outcome.problems[0]
-            if first.reason != "conflict":
-                raise ProblemError(400, f"{_form(body)} {first.index}: {first.message}")
-            raise ProblemError(
-                409,
-                f"id: {items[first.index].id!r} was accepted before with another content, or has "
-                "two in this batch; give other feedback an id of its own",
-            )
-        return FeedbackTaken(accepted=outcome.accepted, duplicates=outcome.duplicates)
+@router.post("/feedback", responses=NOT_FOUND)
+def feedback(parts: TheParts, caller: Sender, body: _Body) -> FeedbackTaken:
+    """Say whether an answer was good: a thumb, stars, a label or a text, of one or several.
 
-    return router
+    It becomes the result of a task of its name: see `scores` of a profile. All of it is stored,
+    or nothing.
+    """
+    space = caller.space
+    items = body.items if isinstance(body, FeedbackBatch) else (body,)
+    if fault := parts.registry.lacks_place(space, (each.name for each in items)):
+        raise ProblemError(409, f"name: {fault}")
+    records = [_record(parts.store, space, each) for each in items]
+    into = parts.ingest.in_space(space)
+    try:
+        with into.lease():
+            data = json_bytes({"records": records})
+            taken = into.records(data, "feedback", is_whole=True)
+            for each in taken.futures:
+                each.result()
+    except (DataError, TransientError) as error:
+        raise problem_of(error) from error
+    outcome = taken.outcome()
+    if outcome.problems:
+        first = outcome.problems[0]
+        if first.reason != "conflict":
+            raise ProblemError(400, f"{_form(body)} {first.index}: {first.message}")
+        raise ProblemError(
+            409,
+            f"id: {items[first.index].id!r} was accepted before with another content, or has "
+            "two in this batch; give other feedback an id of its own",
+        )
+    return FeedbackTaken(accepted=outcome.accepted, duplicates=outcome.duplicates)
 
 
 def _record(store: Store, space: str, item: FeedbackItem) -> dict[str, JsonValue]:

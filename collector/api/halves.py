@@ -1,21 +1,18 @@
 """A trace as it is stored, alone or with those that belong to it under ids of their own."""
 
-from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Path, Query
 
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Reader,
     answer_of,
-    caught_up,
+    api_router,
     cost_fields,
     read_trace_id,
 )
-from collector.api.parts import ThePrices, TheStore
+from collector.api.parts import TheParts
 from collector.items.times import time_at
 from collector.prices import PriceTable
 from collector.problem import ProblemError
@@ -83,38 +80,29 @@ def _halves(
     return find_halves(spans, others), others
 
 
-@cache
-def halves_router() -> APIRouter:
-    """Make the route `/api/v1/traces/{trace_id}/links`."""
-    router = APIRouter(
-        prefix="/api/v1/traces/{trace_id}",
-        tags=["results"],
-        responses={**PROBLEMS, **NOT_FOUND},
-        dependencies=(*COMMON, Depends(caught_up)),
+router = api_router("/traces/{trace_id}")
+
+
+@router.get("/links", responses=NOT_FOUND)
+def links(parts: TheParts, caller: Reader, trace_id: TraceId) -> TraceLinks:
+    """Traces that belong to this one under ids of their own, in the order in which they began.
+
+    Their spans name it, or it names theirs: by a span link, or by a `traceparent` that came as
+    data, as in MCP's `params._meta`. Or spans of both have the id of one A2A task, or session
+    and id of one MCP request. Traces within a day are searched, and at most 20 are listed of
+    those that this one does not name.
+    """
+    wanted, found = read_stored(parts.store, caller.space, trace_id)
+    halves, _ = _halves(parts.store, caller.space, found.spans)
+    summaries = parts.store.trace_summaries(caller.space, [each.trace_id for each in halves])
+    return TraceLinks(
+        trace_id=wanted,
+        items=tuple(
+            answer_of(TraceLink, each, trace=trace_item(summaries[each.trace_id], parts.prices))
+            for each in halves
+            if each.trace_id in summaries
+        ),
     )
-
-    @router.get("/links")
-    def links(store: TheStore, prices: ThePrices, caller: Reader, trace_id: TraceId) -> TraceLinks:
-        """Traces that belong to this one under ids of their own, in the order in which they began.
-
-        Their spans name it, or it names theirs: by a span link, or by a `traceparent` that came as
-        data, as in MCP's `params._meta`. Or spans of both have the id of one A2A task, or session
-        and id of one MCP request. Traces within a day are searched, and at most 20 are listed of
-        those that this one does not name.
-        """
-        wanted, found = read_stored(store, caller.space, trace_id)
-        halves, _ = _halves(store, caller.space, found.spans)
-        summaries = store.trace_summaries(caller.space, [each.trace_id for each in halves])
-        return TraceLinks(
-            trace_id=wanted,
-            items=tuple(
-                answer_of(TraceLink, each, trace=trace_item(summaries[each.trace_id], prices))
-                for each in halves
-                if each.trace_id in summaries
-            ),
-        )
-
-    return router
 
 
 def trace_item(

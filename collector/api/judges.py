@@ -1,14 +1,13 @@
 """Judges: their stored answers, which release checks share, and how they decide gold items."""
 
 import json
-from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Body, Path
+from fastapi import Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import NOT_FOUND, Profiler, Reader, api_router
-from collector.api.parts import TheAnswers, TheGold
+from collector.api.parts import TheParts
 from collector.items.times import time_at
 from collector.judging.gold import GoldTask
 from collector.judging.gold_items import GoldWindow as Window
@@ -43,50 +42,47 @@ class JudgeAnswerBody(BaseModel):
     model: str = Field(default="", max_length=512, description="The model that answered.")
 
 
-@cache
-def judge_answers_router() -> APIRouter:
-    """Make the routes of the cache."""
-    router = api_router("/judge-answers", tag="judges", is_caught_up=False)
-
-    @router.get("/{key}", responses=NOT_FOUND)
-    async def answer(answers: TheAnswers, caller: Reader, key: Key) -> JudgeAnswer:
-        """Answer to a question that the collector's own judges, or a client, sent before."""
-        found = None if answers is None else await answers.find(caller.space, bytes.fromhex(key))
-        if found is None:
-            raise ProblemError(404, "nobody has sent this question, or it was too long ago")
-        return JudgeAnswer(response=json.dumps(found.response), model=found.model)
-
-    @router.put("/{key}")
-    async def keep(
-        answers: TheAnswers, caller: Profiler, key: Key, body: Annotated[JudgeAnswerBody, Body()]
-    ) -> KeptJudgeAnswer:
-        """Keep an answer for other clients; the collector's own judges do not read it."""
-        try:
-            reply = JudgeReply(response=load_strictly(body.response), model=body.model)
-        except (ValueError, RecursionError) as error:
-            raise ProblemError(400, "response: expected a text that is JSON (RFC 8259)") from error
-        if answers is None:
-            return KeptJudgeAnswer(kept=False)
-        await answers.keep(caller.space, bytes.fromhex(key), reply)
-        return KeptJudgeAnswer(kept=True)
-
-    return router
+answers = api_router("/judge-answers", tag="judges", is_caught_up=False)
 
 
-@cache
-def judges_router() -> APIRouter:
-    """Make the route `/api/v1/judges/gold`."""
-    router = api_router(is_caught_up=False)
+@answers.get("/{key}", responses=NOT_FOUND)
+async def answer(parts: TheParts, caller: Reader, key: Key) -> JudgeAnswer:
+    """Answer to a question that the collector's own judges, or a client, sent before."""
+    found = (
+        None
+        if parts.answers is None
+        else await parts.answers.find(caller.space, bytes.fromhex(key))
+    )
+    if found is None:
+        raise ProblemError(404, "nobody has sent this question, or it was too long ago")
+    return JudgeAnswer(response=json.dumps(found.response), model=found.model)
 
-    @router.get("/judges/gold")
-    def gold_judges(gold: TheGold, caller: Reader) -> GoldJudges:
-        """Agreement of judges with people on gold items over time; no other answer has it."""
-        if gold is None:
-            return GoldJudges(items=())
-        tasks = [task for task in gold.tasks() if task.space == caller.space]
-        return GoldJudges(items=tuple(_judge(task, gold.windows(task)) for task in tasks))
 
-    return router
+@answers.put("/{key}")
+async def keep(
+    parts: TheParts, caller: Profiler, key: Key, body: Annotated[JudgeAnswerBody, Body()]
+) -> KeptJudgeAnswer:
+    """Keep an answer for other clients; the collector's own judges do not read it."""
+    try:
+        reply = JudgeReply(response=load_strictly(body.response), model=body.model)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(400, "response: expected a text that is JSON (RFC 8259)") from error
+    if parts.answers is None:
+        return KeptJudgeAnswer(kept=False)
+    await parts.answers.keep(caller.space, bytes.fromhex(key), reply)
+    return KeptJudgeAnswer(kept=True)
+
+
+gold = api_router(is_caught_up=False)
+
+
+@gold.get("/judges/gold")
+def gold_judges(parts: TheParts, caller: Reader) -> GoldJudges:
+    """Agreement of judges with people on gold items over time; no other answer has it."""
+    if parts.gold is None:
+        return GoldJudges(items=())
+    tasks = [task for task in parts.gold.tasks() if task.space == caller.space]
+    return GoldJudges(items=tuple(_judge(task, parts.gold.windows(task)) for task in tasks))
 
 
 def _judge(task: GoldTask, windows: list[Window]) -> GoldJudge:

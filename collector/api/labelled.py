@@ -4,17 +4,16 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import chain
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import JsonValue
 from starlette.responses import Response, StreamingResponse
 
 from collector.api.export import cell
 from collector.api.parameters import NOT_FOUND, Reader, answer_of, api_router
-from collector.api.parts import TheRegistry, TheStore
+from collector.api.parts import TheParts
 from collector.items.times import time_at
 from collector.labelling.agreement import Agreement, Pair, Scores, agreement_of, known_name
 from collector.labelling.question import Scale, question_about, question_line
@@ -181,113 +180,105 @@ Alias: TypeAlias = Annotated[
 TaskId: TypeAlias = Annotated[str, Query(min_length=1, max_length=512)]
 
 
-@cache
-def labelled_router() -> APIRouter:
-    """Make the routes that sum labels up."""
-    router = api_router(tag="labels")
+router = api_router(tag="labels")
 
-    @router.get("/labels/records", responses=NOT_FOUND)
-    def labelled_records(
-        store: TheStore,
-        registry: TheRegistry,
-        caller: Reader,
-        profile: Alias,
-        task_id: TaskId,
-        standing: Annotated[
-            Standing | None,
-            Query(description="Records of which people and task stand so to each other."),
-        ] = None,
-        rater: Annotated[
-            str, Query(max_length=100, description="Records that this person labelled.")
-        ] = "",
-        offset: Annotated[int, Query(ge=0, le=MOST_LABELS)] = 0,
-        limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    ) -> LabelledRecords:
-        """Records that have labels, with all labels on them and how the task ended."""
-        task = task_of(registry, caller.space, profile, task_id)
-        rows = _all_labels(store, caller.space, profile, task_id)
-        name = known_name(store, caller.space, rater)
-        is_judged = standing not in (None, Standing.CONTESTED, Standing.TIED)
-        judged = _judged_of(store, caller.space, rows if is_judged else [], task_id.lower())
-        outcomes = {uid: each.outcome for uid, each in judged.items()}
-        found = labelled_of(rows[::-1], outcomes, standing, name)
-        shown = found[offset : offset + limit]
-        if not is_judged:
-            firsts = [each.labels[0] for each in shown]
-            judged = _judged_of(store, caller.space, firsts, task_id.lower())
-        uids = [each.uid for each in shown]
-        records = {row.uid: row for row in store.records_of(caller.space, uids)}
-        return LabelledRecords(
-            profile=profile,
-            task_id=task_id.lower(),
-            asks=question_line(task),
-            is_judge=isinstance(task, LLMJudgeTask),
-            people=tuple(store.label_raters(caller.space)),
-            total=len(found),
-            items=tuple(
-                LabelledRecord(
-                    uid=each.uid,
-                    record_id=record.record_id,
-                    trace_id=record.trace_id,
-                    context=record.context,
-                    outcome=None if each.uid not in judged else judged[each.uid].outcome,
-                    labels=tuple(label_item(label) for label in each.labels),
-                )
-                for each in shown
-                if (record := records.get(each.uid)) is not None
-            ),
-        )
 
-    @router.get("/labels/agreement", responses=NOT_FOUND)
-    def agreement(
-        store: TheStore, registry: TheRegistry, caller: Reader, profile: Alias, task_id: TaskId
-    ) -> LabelAgreement:
-        """Agreement of people, and of the task with most of them and with feedback."""
-        task = task_of(registry, caller.space, profile, task_id)
-        rows = _all_labels(store, caller.space, profile, task_id)
-        judged = _judged_of(store, caller.space, rows, task_id.lower())
-        outcomes = {uid: each.outcome for uid, each in judged.items()}
-        scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
-        feedback = store.feedback_beside(caller.space, profile, task_id.lower())
-        return label_agreement(profile, task, agreement_of(rows, outcomes, scores), feedback)
-
-    @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
-    def label_file(
-        store: TheStore,
-        registry: TheRegistry,
-        caller: Reader,
-        profile: Alias,
-        task_id: TaskId,
-        contexts: Annotated[
-            bool, Query(description="With the records' contexts, so that a judge can be called.")
-        ] = True,
-        format: Annotated[Literal["jsonl", "csv"], Query(description="Form of the lines.")] = (
-            "jsonl"
+@router.get("/labels/records", responses=NOT_FOUND)
+def labelled_records(
+    parts: TheParts,
+    caller: Reader,
+    profile: Alias,
+    task_id: TaskId,
+    standing: Annotated[
+        Standing | None,
+        Query(description="Records of which people and task stand so to each other."),
+    ] = None,
+    rater: Annotated[
+        str, Query(max_length=100, description="Records that this person labelled.")
+    ] = "",
+    offset: Annotated[int, Query(ge=0, le=MOST_LABELS)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> LabelledRecords:
+    """Records that have labels, with all labels on them and how the task ended."""
+    task = task_of(parts.registry, caller.space, profile, task_id)
+    rows = _all_labels(parts.store, caller.space, profile, task_id)
+    name = known_name(parts.store, caller.space, rater)
+    is_judged = standing not in (None, Standing.CONTESTED, Standing.TIED)
+    judged = _judged_of(parts.store, caller.space, rows if is_judged else [], task_id.lower())
+    outcomes = {uid: each.outcome for uid, each in judged.items()}
+    found = labelled_of(rows[::-1], outcomes, standing, name)
+    shown = found[offset : offset + limit]
+    if not is_judged:
+        firsts = [each.labels[0] for each in shown]
+        judged = _judged_of(parts.store, caller.space, firsts, task_id.lower())
+    uids = [each.uid for each in shown]
+    records = {row.uid: row for row in parts.store.records_of(caller.space, uids)}
+    return LabelledRecords(
+        profile=profile,
+        task_id=task_id.lower(),
+        asks=question_line(task),
+        is_judge=isinstance(task, LLMJudgeTask),
+        people=tuple(parts.store.label_raters(caller.space)),
+        total=len(found),
+        items=tuple(
+            LabelledRecord(
+                uid=each.uid,
+                record_id=record.record_id,
+                trace_id=record.trace_id,
+                context=record.context,
+                outcome=None if each.uid not in judged else judged[each.uid].outcome,
+                labels=tuple(label_item(label) for label in each.labels),
+            )
+            for each in shown
+            if (record := records.get(each.uid)) is not None
         ),
-        draw: Annotated[
-            int | None,
-            Query(
-                ge=1,
-                le=LOOKED_AT,
-                description="In place of the labels so many records to be labelled, drawn at "
-                "random of those that the task passed and of those that it failed.",
-            ),
-        ] = None,
-    ) -> Response:
-        """Labels as the lines that `scouter judge calibrate` reads, with the judge's answers."""
-        task = task_of(registry, caller.space, profile, task_id)
-        if draw is None:
-            rows = _all_labels(store, caller.space, profile, task_id)
-            lines = _lines(store, caller.space, rows, task_id.lower(), contexts=contexts)
-        else:
-            of = TaskOf(caller.space, profile, task.id)
-            lines = _drawn(store, of, task, draw, contexts=contexts)
-        if format == "csv":
-            return StreamingResponse(_csv(lines, contexts=contexts), media_type="text/csv")
-        texts = (json.dumps(line).encode() + b"\n" for line in lines)
-        return StreamingResponse(texts, media_type="application/x-ndjson")
+    )
 
-    return router
+
+@router.get("/labels/agreement", responses=NOT_FOUND)
+def agreement(parts: TheParts, caller: Reader, profile: Alias, task_id: TaskId) -> LabelAgreement:
+    """Agreement of people, and of the task with most of them and with feedback."""
+    task = task_of(parts.registry, caller.space, profile, task_id)
+    rows = _all_labels(parts.store, caller.space, profile, task_id)
+    judged = _judged_of(parts.store, caller.space, rows, task_id.lower())
+    outcomes = {uid: each.outcome for uid, each in judged.items()}
+    scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
+    feedback = parts.store.feedback_beside(caller.space, profile, task_id.lower())
+    return label_agreement(profile, task, agreement_of(rows, outcomes, scores), feedback)
+
+
+@router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
+def label_file(
+    parts: TheParts,
+    caller: Reader,
+    profile: Alias,
+    task_id: TaskId,
+    contexts: Annotated[
+        bool, Query(description="With the records' contexts, so that a judge can be called.")
+    ] = True,
+    format: Annotated[Literal["jsonl", "csv"], Query(description="Form of the lines.")] = ("jsonl"),
+    draw: Annotated[
+        int | None,
+        Query(
+            ge=1,
+            le=LOOKED_AT,
+            description="In place of the labels so many records to be labelled, drawn at "
+            "random of those that the task passed and of those that it failed.",
+        ),
+    ] = None,
+) -> Response:
+    """Labels as the lines that `scouter judge calibrate` reads, with the judge's answers."""
+    task = task_of(parts.registry, caller.space, profile, task_id)
+    if draw is None:
+        rows = _all_labels(parts.store, caller.space, profile, task_id)
+        lines = _lines(parts.store, caller.space, rows, task_id.lower(), contexts=contexts)
+    else:
+        of = TaskOf(caller.space, profile, task.id)
+        lines = _drawn(parts.store, of, task, draw, contexts=contexts)
+    if format == "csv":
+        return StreamingResponse(_csv(lines, contexts=contexts), media_type="text/csv")
+    texts = (json.dumps(line).encode() + b"\n" for line in lines)
+    return StreamingResponse(texts, media_type="application/x-ndjson")
 
 
 def task_of(registry: ProfileRegistry, space: str, alias: str, task_id: str) -> Task:

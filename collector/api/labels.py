@@ -1,10 +1,9 @@
 """Labels: what people say of stored records, and whom to ask next."""
 
 import time
-from functools import cache
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from collector.access.caller import Caller
@@ -27,7 +26,7 @@ from collector.api.parameters import (
     read_cursor,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheRegistry, TheStore
+from collector.api.parts import TheParts
 from collector.labelling.agreement import known_name
 from collector.labelling.question import is_readable, question_line, question_of, scale_for
 from collector.labelling.queue import Order, TaskOf, ToLabel, origin_of, queue_of
@@ -85,167 +84,161 @@ class LabelBody(BaseModel):
         return self
 
 
-@cache
-def labels_router() -> APIRouter:
-    """Make the routes below `/api/v1/labels`."""
-    router = api_router(tag="labels")
+router = api_router(tag="labels")
 
-    @router.get("/labels")
-    def labels(
-        store: TheStore,
-        caller: Reader,
-        profile: Text = None,
-        task_id: Text = None,
-        rater: Text = None,
-        uid: Text = None,
-        limit: Limit = 100,
-        cursor: Cursor = None,
-    ) -> Page[LabelItem]:
-        """Labels, newest first: of a person, task and record the last one."""
-        before, _ = read_cursor(cursor)
-        query = LabelQuery(
-            space=caller.space, alias=profile, task_id=task_id, uid=uid,
-            rater=rater and known_name(store, caller.space, rater),
-            limit=limit + 1, before=before,
-        )  # fmt: skip
-        found = store.labels(query)
-        is_last = len(found) <= limit
-        page = found[:limit]
-        return Page[LabelItem](
-            items=tuple(label_item(each) for each in page),
-            next_cursor=None if is_last else write_cursor(page[-1].place),
-        )
 
-    @router.post("/labels", responses=NOT_FOUND)
-    def label(
-        store: TheStore, registry: TheRegistry, caller: Labeller, body: LabelBody
-    ) -> LabelItem:
-        """Say whether a record is good by a task's question, or score it on its scale.
+@router.get("/labels")
+def labels(
+    parts: TheParts,
+    caller: Reader,
+    profile: Text = None,
+    task_id: Text = None,
+    rater: Text = None,
+    uid: Text = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[LabelItem]:
+    """Labels, newest first: of a person, task and record the last one."""
+    before, _ = read_cursor(cursor)
+    query = LabelQuery(
+        space=caller.space, alias=profile, task_id=task_id, uid=uid,
+        rater=rater and known_name(parts.store, caller.space, rater),
+        limit=limit + 1, before=before,
+    )  # fmt: skip
+    found = parts.store.labels(query)
+    is_last = len(found) <= limit
+    page = found[:limit]
+    return Page[LabelItem](
+        items=tuple(label_item(each) for each in page),
+        next_cursor=None if is_last else write_cursor(page[-1].place),
+    )
 
-        A later label of the same person on the same task and record takes its place.
-        """
-        row, task = _judged(store, caller, body.uid, body.task_id)
-        is_good = body.label
-        if body.score is not None:
-            registered = registry.get(caller.space, row.profile_uid)
-            tasks = () if registered is None else registered.profile.tasks
-            is_good = _passes(body.score, next((t for t in tasks if t.id == task.task_id), None))
-        rater = known_name(store, caller.space, body.rater)
-        of = TaskOf(caller.space, row.alias, task.task_id)
-        query = LabelQuery(**of._asdict(), uid=row.record_uid, rater=rater)
-        earlier = next(iter(store.labels(query)), None)
-        origin = origin_of(store, of, body.order, row.record_uid, earlier)
-        stored = LabelRow(
-            space=caller.space,
-            uid=row.record_uid,
-            record_id=row.record_id,
-            alias=row.alias,
-            task_id=task.task_id,
-            rater=rater,
-            is_good=is_good,
-            notes=body.notes,
-            at_ns=time.time_ns(),
-            by=caller.token_id,
-            score=body.score,
-            is_blind=body.is_blind,
-            order=origin.order,
-            stratum=origin.stratum,
-            size=origin.size,
-        )
-        store.append_labels([stored])
-        return label_item(stored)
 
-    @router.get("/labels/tasks")
-    def tasks(
-        store: TheStore, registry: TheRegistry, judges: TheJudges, caller: Reader
-    ) -> LabelTasks:
-        """Tasks of active profiles, with their labels and the calibration of their judge."""
-        counts = {(each.alias, each.task_id): each for each in store.label_counts(caller.space)}
-        return LabelTasks(
-            items=tuple(
-                LabelTask(
-                    profile=each.profile.alias,
-                    task_id=task.id,
-                    asks=question_line(task),
-                    is_judge=isinstance(task, LLMJudgeTask),
-                    is_readable=is_readable(task),
-                    records=0 if count is None else count.records,
-                    raters=0 if count is None else count.raters,
-                    calibration=judges.newest(caller.space, each.uid, task.id),
-                )
-                for each in registry.all(caller.space)
-                if each.is_active
-                for task in each.profile.tasks
-                if task.scope != "score"
-                for count in [counts.get((each.profile.alias, task.id))]
+@router.post("/labels", responses=NOT_FOUND)
+def label(parts: TheParts, caller: Labeller, body: LabelBody) -> LabelItem:
+    """Say whether a record is good by a task's question, or score it on its scale.
+
+    A later label of the same person on the same task and record takes its place.
+    """
+    row, task = _judged(parts.store, caller, body.uid, body.task_id)
+    is_good = body.label
+    if body.score is not None:
+        registered = parts.registry.get(caller.space, row.profile_uid)
+        tasks = () if registered is None else registered.profile.tasks
+        is_good = _passes(body.score, next((t for t in tasks if t.id == task.task_id), None))
+    rater = known_name(parts.store, caller.space, body.rater)
+    of = TaskOf(caller.space, row.alias, task.task_id)
+    query = LabelQuery(**of._asdict(), uid=row.record_uid, rater=rater)
+    earlier = next(iter(parts.store.labels(query)), None)
+    origin = origin_of(parts.store, of, body.order, row.record_uid, earlier)
+    stored = LabelRow(
+        space=caller.space,
+        uid=row.record_uid,
+        record_id=row.record_id,
+        alias=row.alias,
+        task_id=task.task_id,
+        rater=rater,
+        is_good=is_good,
+        notes=body.notes,
+        at_ns=time.time_ns(),
+        by=caller.token_id,
+        score=body.score,
+        is_blind=body.is_blind,
+        order=origin.order,
+        stratum=origin.stratum,
+        size=origin.size,
+    )
+    parts.store.append_labels([stored])
+    return label_item(stored)
+
+
+@router.get("/labels/tasks")
+def tasks(parts: TheParts, caller: Reader) -> LabelTasks:
+    """Tasks of active profiles, with their labels and the calibration of their judge."""
+    counts = {(each.alias, each.task_id): each for each in parts.store.label_counts(caller.space)}
+    return LabelTasks(
+        items=tuple(
+            LabelTask(
+                profile=each.profile.alias,
+                task_id=task.id,
+                asks=question_line(task),
+                is_judge=isinstance(task, LLMJudgeTask),
+                is_readable=is_readable(task),
+                records=0 if count is None else count.records,
+                raters=0 if count is None else count.raters,
+                calibration=parts.judges.newest(caller.space, each.uid, task.id),
             )
+            for each in parts.registry.all(caller.space)
+            if each.is_active
+            for task in each.profile.tasks
+            if task.scope != "score"
+            for count in [counts.get((each.profile.alias, task.id))]
         )
+    )
 
-    @router.get("/labels/queue", responses=NOT_FOUND)
-    def queue(
-        store: TheStore,
-        registry: TheRegistry,
-        caller: Reader,
-        profile: Alias,
-        task_id: TaskId,
-        rater: _Rater = "",
-        order: Order = Order.RANDOM,
-        reveal: Annotated[
-            bool, Query(description="Tell how the task ended, and what others said.")
-        ] = False,
-        uid: Annotated[
-            str | None,
-            Query(
-                max_length=512,
-                description="This record in place of the next, whether labelled or not.",
-            ),
-        ] = None,
-        offset: Annotated[int, Query(ge=0, le=500)] = 0,
-        limit: Annotated[int, Query(ge=0, le=20, description="0 counts only.")] = 1,
-    ) -> LabelQueue:
-        """Records that a person has not labelled, in order."""
-        task = task_of(registry, caller.space, profile, task_id)
-        name = known_name(store, caller.space, rater)
-        of = TaskOf(caller.space, profile, task_id.lower())
-        found = queue_of(store, of, order, name)
-        shown, own = found.items[offset : offset + limit], None
-        if uid is not None:
-            row, result = _judged(store, caller, uid, task_id)
-            if row.alias != profile:
-                raise ProblemError(404, f"the record {uid!r} is of the profile {row.alias!r}")
-            query = LabelQuery(space=caller.space, alias=profile, task_id=task_id.lower(), uid=uid)
-            labels = store.labels(query)
-            own = next((each for each in labels if each.rater == name), None)
-            shown = [ToLabel(uid=uid, task=result, labels=[e for e in labels if e is not own])]
-        records = {
-            row.uid: row for row in store.records_of(caller.space, [each.uid for each in shown])
-        }
-        latest = store.latest_evaluations([(caller.space, each.uid) for each in shown if reveal])
-        return LabelQueue(
-            profile=profile,
-            task_id=task_id.lower(),
-            asks=question_of(task),
-            description=task.description or "",
-            is_judge=isinstance(task, LLMJudgeTask),
-            scale=label_scale(scale_for(task)),
-            labelled=found.labelled,
-            waiting=len(found.items),
-            plan=found.plan,
-            people=tuple(store.label_raters(caller.space)),
-            items=tuple(
-                queue_item(
-                    record,
-                    task,
-                    latest.get((caller.space, each.uid)),
-                    each.labels if reveal else (),
-                    own,
-                )
-                for each in shown
-                if (record := records.get(each.uid)) is not None
-            ),
-        )
 
-    return router
+@router.get("/labels/queue", responses=NOT_FOUND)
+def queue(
+    parts: TheParts,
+    caller: Reader,
+    profile: Alias,
+    task_id: TaskId,
+    rater: _Rater = "",
+    order: Order = Order.RANDOM,
+    reveal: Annotated[
+        bool, Query(description="Tell how the task ended, and what others said.")
+    ] = False,
+    uid: Annotated[
+        str | None,
+        Query(
+            max_length=512,
+            description="This record in place of the next, whether labelled or not.",
+        ),
+    ] = None,
+    offset: Annotated[int, Query(ge=0, le=500)] = 0,
+    limit: Annotated[int, Query(ge=0, le=20, description="0 counts only.")] = 1,
+) -> LabelQueue:
+    """Records that a person has not labelled, in order."""
+    task = task_of(parts.registry, caller.space, profile, task_id)
+    name = known_name(parts.store, caller.space, rater)
+    of = TaskOf(caller.space, profile, task_id.lower())
+    found = queue_of(parts.store, of, order, name)
+    shown, own = found.items[offset : offset + limit], None
+    if uid is not None:
+        row, result = _judged(parts.store, caller, uid, task_id)
+        if row.alias != profile:
+            raise ProblemError(404, f"the record {uid!r} is of the profile {row.alias!r}")
+        query = LabelQuery(space=caller.space, alias=profile, task_id=task_id.lower(), uid=uid)
+        labels = parts.store.labels(query)
+        own = next((each for each in labels if each.rater == name), None)
+        shown = [ToLabel(uid=uid, task=result, labels=[e for e in labels if e is not own])]
+    records = {
+        row.uid: row for row in parts.store.records_of(caller.space, [each.uid for each in shown])
+    }
+    latest = parts.store.latest_evaluations([(caller.space, each.uid) for each in shown if reveal])
+    return LabelQueue(
+        profile=profile,
+        task_id=task_id.lower(),
+        asks=question_of(task),
+        description=task.description or "",
+        is_judge=isinstance(task, LLMJudgeTask),
+        scale=label_scale(scale_for(task)),
+        labelled=found.labelled,
+        waiting=len(found.items),
+        plan=found.plan,
+        people=tuple(parts.store.label_raters(caller.space)),
+        items=tuple(
+            queue_item(
+                record,
+                task,
+                latest.get((caller.space, each.uid)),
+                each.labels if reveal else (),
+                own,
+            )
+            for each in shown
+            if (record := records.get(each.uid)) is not None
+        ),
+    )
 
 
 def _judged(store: Store, caller: Caller, uid: str, task_id: str) -> tuple[EvaluationRow, TaskRow]:

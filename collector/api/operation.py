@@ -1,14 +1,13 @@
 """Erasing, and backups."""
 
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Body
+from fastapi import Body
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from collector.api.parameters import Admin, api_router, read_trace_id
-from collector.api.parts import OwnSpace, TheOperation
+from collector.api.parts import TheParts
 from collector.care.data_folder import KnownBackup
 from collector.items.times import time_at
 from collector.operation import Erasure
@@ -71,47 +70,34 @@ class BackupRequest(_Request):
     )
 
 
-@cache
-def operation_router() -> APIRouter:
-    """Make the routes for those who run the collector."""
-    router = api_router(tag="operation", is_caught_up=False)
+router = api_router(tag="operation", is_caught_up=False)
 
-    @router.post("/erase", responses=problems(409))
-    def erase(
-        operation: TheOperation,
-        space: OwnSpace,
-        caller: Admin,
-        body: Annotated[EraseRequest, Body()],
-    ) -> Erased:
-        """Erase a session, a trace, a record, or the records with a tag.
 
-        A trace goes with the last of its records. Erased items that are sent again are duplicates.
-        """
-        is_own = caller.space == space
-        try:
-            return _erased(operation.erase(body.target(caller.space)), with_paths=is_own)
-        except ConfigError as error:
-            raise ProblemError(409, str(error) if is_own else _NO_LIST) from error
+@router.post("/erase", responses=problems(409))
+def erase(parts: TheParts, caller: Admin, body: Annotated[EraseRequest, Body()]) -> Erased:
+    """Erase a session, a trace, a record, or the records with a tag.
 
-    @router.post("/backup", status_code=201, responses=problems(409))
-    def backup(
-        operation: TheOperation,
-        space: OwnSpace,
-        caller: Admin,
-        body: Annotated[BackupRequest, Body()],
-    ) -> Backup:
-        """Copy the data of all spaces, and the tokens, into a folder on the collector's machine.
+    A trace goes with the last of its records. Erased items that are sent again are duplicates.
+    """
+    is_own = caller.space == parts.space
+    try:
+        return _erased(parts.operation.erase(body.target(caller.space)), with_paths=is_own)
+    except ConfigError as error:
+        raise ProblemError(409, str(error) if is_own else _NO_LIST) from error
 
-        For tokens of the collector's own space only.
-        """
-        if caller.space != space:
-            raise ProblemError(403, f"a backup holds all spaces: it needs a token of {space!r}")
-        try:
-            return _backup(operation.back_up(body.folder), with_path=True)
-        except ConfigError as error:
-            raise ProblemError(409, str(error)) from error
 
-    return router
+@router.post("/backup", status_code=201, responses=problems(409))
+def backup(parts: TheParts, caller: Admin, body: Annotated[BackupRequest, Body()]) -> Backup:
+    """Copy the data of all spaces, and the tokens, into a folder on the collector's machine.
+
+    For tokens of the collector's own space only.
+    """
+    if caller.space != parts.space:
+        raise ProblemError(403, f"a backup holds all spaces: it needs a token of {parts.space!r}")
+    try:
+        return _backup(parts.operation.back_up(body.folder), with_path=True)
+    except ConfigError as error:
+        raise ProblemError(409, str(error)) from error
 
 
 def _erased(done: Erasure, *, with_paths: bool) -> Erased:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from collector.access.caller import Caller, Needs, Scope, let_in
 from collector.access.gate import BEARER
-from collector.api.parts import CatchUp
+from collector.api.parts import TheParts
 from collector.items.times import parse_query_ns
 from collector.prices import Cost
 from collector.problem import ProblemError, problems
@@ -111,15 +111,15 @@ COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))
 """Dependencies of every route below `/api`."""
 
 
-async def caught_up(catch_up: CatchUp, request: Request) -> None:
+async def caught_up(parts: TheParts, request: Request) -> None:
     """A dependency of routes: what was acknowledged before a question is in its answer.
 
     If the worker has not stored it in time, the answer has what is stored, and its header
     `Scouter-Behind` says so; nothing is said to be unknown then.
     """
-    if catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
+    if parts.catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
         return
-    if not await run_in_threadpool(catch_up, CATCH_UP_S):
+    if not await run_in_threadpool(parts.catch_up, CATCH_UP_S):
         request.state.is_behind = True  # `front.IS_BEHIND`
 
 

@@ -1,10 +1,10 @@
 """The parts of a collector that answer its routes."""
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from fastapi import Depends, FastAPI, Request
 from prometheus_client import CollectorRegistry
@@ -130,9 +130,6 @@ class ProfileReader:
             raise ProblemError(422, str(error)[:_MOST]) from error
 
 
-T = TypeVar("T")
-
-
 class Unready(NamedTuple):
     """Obstacle that keeps the service from its work."""
 
@@ -144,21 +141,29 @@ class Unready(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeParts:
-    """The parts behind the probes and metrics; see `Parts`."""
+    """The parts behind the probes and metrics: all that a process without a page has.
+
+    Attributes:
+        space: The collector's own.
+        metrics: The metrics that Prometheus reads.
+        unready: Reason that the service cannot do its work now; None if it can.
+    """
 
     space: str
     metrics: CollectorRegistry
     unready: Callable[[], Unready | None]
-    remarks: Callable[[str], str] = lambda space: ""
-    """Says of a space what is not as it should be, and stops nothing."""
+
+    def remarks(self, space: str) -> str:
+        """Say of a space what is not as it should be, and stops nothing."""
+        del space
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class Parts(ProbeParts):
     """The parts of one collector.
 
     Attributes:
-        space: The collector's own.
         tokens: Those that let callers in.
         store: Holds the data.
         registry: The registered profiles.
@@ -171,10 +176,8 @@ class Parts:
         ingest: The way in.
         catch_up: Waits so many seconds until the store has what was acknowledged; false if it has
             not.
-        metrics: The metrics that Prometheus reads.
         operation: Erases and backs up.
         prices: Of models.
-        unready: Reason that the service cannot do its work now; None if it can.
         profiles_changed: Is called once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be called.
         answers: Stored answers of judges; None where none are stored.
@@ -182,7 +185,6 @@ class Parts:
         gold: Asks for gold items; None where there are none.
     """
 
-    space: str
     tokens: Tokens
     store: Store
     registry: ProfileRegistry
@@ -195,20 +197,17 @@ class Parts:
     worker: WorkOrders
     ingest: Intake
     catch_up: Callable[[float], bool]
-    metrics: CollectorRegistry
     operation: Orders
     prices: PriceTable
-    unready: Callable[[], Unready | None]
     profiles_changed: Callable[[], None]
     check_judges: Callable[[AgentEvalProfile], None]
     answers: Answers | None
     judges: KnownJudges
     gold: GoldAsker | None
 
-    @property
-    def remarks(self) -> Callable[[str], str]:
+    def remarks(self, space: str) -> str:
         """See `ProbeParts`."""
-        return self.registry.remarks
+        return self.registry.remarks(space)
 
     @cached_property
     def names(self) -> KnownNames:
@@ -236,48 +235,17 @@ class Parts:
         return Backfiller(self.store, self.registry, self.times, self.worker.add)
 
 
-def give_parts(app: FastAPI, parts: Parts | ProbeParts) -> None:
+async def _given(request: Request) -> ProbeParts:  # no thread is needed for it
+    """A dependency: the parts of the collector that was called."""
+    parts: ProbeParts = request.app.state.parts
+    return parts
+
+
+def give_parts(app: FastAPI, parts: ProbeParts) -> None:
     """Let the routes of an application ask these parts."""
     app.state.parts = parts
 
 
-def _of(choose: Callable[[Parts], T]) -> Callable[[Request], Awaitable[T]]:
-    """Make a dependency: a part of the collector that was called."""
-
-    async def part(request: Request) -> T:  # no thread is needed for it
-        parts: Parts = request.app.state.parts
-        return choose(parts)
-
-    return part
-
-
-OwnSpace: TypeAlias = Annotated[str, Depends(_of(lambda parts: parts.space))]
-TheTokens: TypeAlias = Annotated[Tokens, Depends(_of(lambda parts: parts.tokens))]
-TheStore: TypeAlias = Annotated[Store, Depends(_of(lambda parts: parts.store))]
-TheRemarks: TypeAlias = Annotated[Callable[[str], str], Depends(_of(lambda parts: parts.remarks))]
-TheRegistry: TypeAlias = Annotated[ProfileRegistry, Depends(_of(lambda parts: parts.registry))]
-TheMonitor: TypeAlias = Annotated[AlertMonitor, Depends(_of(lambda parts: parts.monitor))]
-TheWatcher: TypeAlias = Annotated[DriftWatcher, Depends(_of(lambda parts: parts.watcher))]
-TheHealth: TypeAlias = Annotated[HealthWatch, Depends(_of(lambda parts: parts.health))]
-TheDelivery: TypeAlias = Annotated[Delivery, Depends(_of(lambda parts: parts.delivery))]
-ThePace: TypeAlias = Annotated[Pace, Depends(_of(lambda parts: parts.pace))]
-TheIngest: TypeAlias = Annotated[Intake, Depends(_of(lambda parts: parts.ingest))]
-TheWorker: TypeAlias = Annotated[WorkOrders, Depends(_of(lambda parts: parts.worker))]
-CatchUp: TypeAlias = Annotated[Callable[[float], bool], Depends(_of(lambda parts: parts.catch_up))]
-TheMetrics: TypeAlias = Annotated[CollectorRegistry, Depends(_of(lambda parts: parts.metrics))]
-TheOperation: TypeAlias = Annotated[Orders, Depends(_of(lambda parts: parts.operation))]
-ThePrices: TypeAlias = Annotated[PriceTable, Depends(_of(lambda parts: parts.prices))]
-TheAnswers: TypeAlias = Annotated[Answers | None, Depends(_of(lambda parts: parts.answers))]
-TheJudges: TypeAlias = Annotated[KnownJudges, Depends(_of(lambda parts: parts.judges))]
-TheGold: TypeAlias = Annotated[GoldAsker | None, Depends(_of(lambda parts: parts.gold))]
-TheNames: TypeAlias = Annotated[KnownNames, Depends(_of(lambda parts: parts.names))]
-TheReader: TypeAlias = Annotated[ProfileReader, Depends(_of(lambda parts: parts.reader))]
-TheStandings: TypeAlias = Annotated[JudgeStandings, Depends(_of(lambda parts: parts.standings))]
-TheReevaluator: TypeAlias = Annotated[Reevaluator, Depends(_of(lambda parts: parts.reevaluator))]
-TheBackfiller: TypeAlias = Annotated[Backfiller, Depends(_of(lambda parts: parts.backfiller))]
-WhenChanged: TypeAlias = Annotated[
-    Callable[[], None], Depends(_of(lambda parts: parts.profiles_changed))
-]
-UnreadyNow: TypeAlias = Annotated[
-    Callable[[], Unready | None], Depends(_of(lambda parts: parts.unready))
-]
+TheParts: TypeAlias = Annotated[Parts, Depends(_given)]
+TheProbeParts: TypeAlias = Annotated[ProbeParts, Depends(_given)]
+"""For the routes that a process without a page has, too."""

@@ -4,12 +4,11 @@ import asyncio
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from collector.access.caller import Caller, Scope
@@ -26,15 +25,7 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
-from collector.api.parts import (
-    ProfileReader,
-    TheBackfiller,
-    TheIngest,
-    TheReader,
-    TheReevaluator,
-    TheRegistry,
-    WhenChanged,
-)
+from collector.api.parts import Parts, TheParts
 from collector.items.times import time_at
 from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
@@ -44,7 +35,6 @@ from collector.store.unjudged import Unjudged, UnjudgedQuery
 from collector.worker.profiles import (
     AliasTakenError,
     NoRoomError,
-    ProfileRegistry,
     RegisteredProfile,
     Registration,
     UnusableProfile,
@@ -74,120 +64,100 @@ Activate = Annotated[
 Uid = Annotated[str, Path(max_length=64, description="As the profile's listing has it.")]
 
 
-@cache
-def profiles_router() -> APIRouter:
-    """Make the routes below `/api/v1/profiles`."""
-    router = api_router(tag="profiles", is_caught_up=False)
-    # They are read one at a time: whoever waits for that takes no thread.
-    thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-profiles")
-
-    def found(registry: ProfileRegistry, space: str, uid: str) -> RegisteredProfile:
-        return _known(registry.get(space, uid), uid)
-
-    def register_now(
-        registry: ProfileRegistry,
-        changed: Callable[[], None],
-        reader: ProfileReader,
-        space: str,
-        body: bytes,
-        activate: bool,
-    ) -> Registration:
-        added = _add(registry, space, reader.read(body))
-        if activate:
-            uid = added.profile.uid
-            found = _known(registry.set_active(space, uid, is_active=True), uid)
-            added = added._replace(profile=found)
-        changed()
-        return added
-
-    @router.get("/profiles")
-    def profiles(
-        registry: TheRegistry, caller: Reader, alias: Text = None, name: Text = None
-    ) -> Page[ProfileItem]:
-        """All registered profiles, every version."""
-        items = [_item(each) for each in registry.all(caller.space)]
-        items += [_unusable(each) for each in registry.unusable(caller.space)]
-        return Page[ProfileItem](
-            items=tuple(
-                each for each in items if alias in (None, each.alias) and name in (None, each.name)
-            )
-        )
-
-    @router.post(
-        "/profiles",
-        status_code=201,
-        responses={200: {"model": ProfileItem}, **_REFUSED},
-        openapi_extra=_BODY,
-    )
-    async def register(
-        registry: TheRegistry,
-        ingest: TheIngest,
-        changed: WhenChanged,
-        reader: TheReader,
-        caller: Profiler,
-        request: Request,
-        response: Response,
-        activate: Activate = False,
-    ) -> ProfileItem:
-        """Register a profile: 201 if it is new, 200 if it was known.
-
-        Name and tasks say which profile it is. Of a known one, version, description and alert are
-        taken over. It belongs to the token's space, whatever space it names. One whose judges this
-        collector could not ask is refused (422), with the entry, key or package that is missing.
-        """
-        try:
-            with ingest.lease() as lease:
-                limits = dataclasses.replace(
-                    ingest.limits,
-                    max_body=WIRE_LIMITS.body_bytes,
-                    max_inflated=WIRE_LIMITS.body_bytes,
-                )
-                body = await read_body(request, limits, lease)
-                added = await asyncio.get_running_loop().run_in_executor(
-                    thread, register_now, registry, changed, reader, caller.space, body, activate
-                )
-        except (DataError, TransientError) as error:
-            raise problem_of(error) from error
-        response.status_code = 201 if added.is_new else 200
-        return _item(added.profile)
-
-    @router.get("/profiles/{uid}", responses=NOT_FOUND)
-    def profile(registry: TheRegistry, caller: Reader, uid: Uid) -> StoredProfile:
-        """One version of a profile."""
-        each = found(registry, caller.space, uid)
-        body = each.profile.model_dump(mode="json")
-        return StoredProfile(**_item(each).model_dump(), body=body)
-
-    @router.post("/profiles/{uid}/activate", responses=problems(404, 422))
-    def activate(
-        registry: TheRegistry, changed: WhenChanged, reader: TheReader, caller: Profiler, uid: Uid
-    ) -> ProfileItem:
-        """Make a version the one that its alias means for records accepted from now on."""
-        reader.check(found(registry, caller.space, uid).profile)
-        each = _known(registry.set_active(caller.space, uid, is_active=True), uid)
-        changed()
-        return _item(each)
-
-    @router.post("/profiles/{uid}/deactivate", responses=NOT_FOUND)
-    def deactivate(
-        registry: TheRegistry, changed: WhenChanged, caller: Profiler, uid: Uid
-    ) -> ProfileItem:
-        """Leave the alias without an active version; records that name this one are still judged.
-
-        Does nothing to a version that is not active.
-        """
-        each = _known(registry.set_active(caller.space, uid, is_active=False), uid)
-        changed()
-        return _item(each)
-
-    return router
+router = api_router(tag="profiles", is_caught_up=False)
+# They are read one at a time: whoever waits for that takes no thread.
+_thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-profiles")
 
 
-def _add(registry: ProfileRegistry, space: str, profile: AgentEvalProfile) -> Registration:
+def _register(parts: Parts, space: str, body: bytes, activate: bool) -> Registration:
     try:
-        return registry.add(space, profile)
+        added = parts.registry.add(space, parts.reader.read(body))
     except (AliasTakenError, NoRoomError) as error:
         raise ProblemError(409, str(error)) from error
+    if activate:
+        uid = added.profile.uid
+        found = _known(parts.registry.set_active(space, uid, is_active=True), uid)
+        added = added._replace(profile=found)
+    parts.profiles_changed()
+    return added
+
+
+@router.get("/profiles")
+def profiles(
+    parts: TheParts, caller: Reader, alias: Text = None, name: Text = None
+) -> Page[ProfileItem]:
+    """All registered profiles, every version."""
+    items = [_item(each) for each in parts.registry.all(caller.space)]
+    items += [_unusable(each) for each in parts.registry.unusable(caller.space)]
+    return Page[ProfileItem](
+        items=tuple(
+            each for each in items if alias in (None, each.alias) and name in (None, each.name)
+        )
+    )
+
+
+@router.post(
+    "/profiles",
+    status_code=201,
+    responses={200: {"model": ProfileItem}, **_REFUSED},
+    openapi_extra=_BODY,
+)
+async def register(
+    parts: TheParts,
+    caller: Profiler,
+    request: Request,
+    response: Response,
+    activate: Activate = False,
+) -> ProfileItem:
+    """Register a profile: 201 if it is new, 200 if it was known.
+
+    Name and tasks say which profile it is. Of a known one, version, description and alert are
+    taken over. It belongs to the token's space, whatever space it names. One whose judges this
+    collector could not ask is refused (422), with the entry, key or package that is missing.
+    """
+    try:
+        with parts.ingest.lease() as lease:
+            limits = dataclasses.replace(
+                parts.ingest.limits,
+                max_body=WIRE_LIMITS.body_bytes,
+                max_inflated=WIRE_LIMITS.body_bytes,
+            )
+            body = await read_body(request, limits, lease)
+            added = await asyncio.get_running_loop().run_in_executor(
+                _thread, _register, parts, caller.space, body, activate
+            )
+    except (DataError, TransientError) as error:
+        raise problem_of(error) from error
+    response.status_code = 201 if added.is_new else 200
+    return _item(added.profile)
+
+
+@router.get("/profiles/{uid}", responses=NOT_FOUND)
+def profile(parts: TheParts, caller: Reader, uid: Uid) -> StoredProfile:
+    """One version of a profile."""
+    each = _known(parts.registry.get(caller.space, uid), uid)
+    body = each.profile.model_dump(mode="json")
+    return StoredProfile(**_item(each).model_dump(), body=body)
+
+
+@router.post("/profiles/{uid}/activate", responses=problems(404, 422))
+def activate(parts: TheParts, caller: Profiler, uid: Uid) -> ProfileItem:
+    """Make a version the one that its alias means for records accepted from now on."""
+    parts.reader.check(_known(parts.registry.get(caller.space, uid), uid).profile)
+    each = _known(parts.registry.set_active(caller.space, uid, is_active=True), uid)
+    parts.profiles_changed()
+    return _item(each)
+
+
+@router.post("/profiles/{uid}/deactivate", responses=NOT_FOUND)
+def deactivate(parts: TheParts, caller: Profiler, uid: Uid) -> ProfileItem:
+    """Leave the alias without an active version; records that name this one are still judged.
+
+    Does nothing to a version that is not active.
+    """
+    each = _known(parts.registry.set_active(caller.space, uid, is_active=False), uid)
+    parts.profiles_changed()
+    return _item(each)
 
 
 def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:
@@ -291,73 +261,62 @@ class ReevaluationRequest(BaseModel):
         return self
 
 
-@cache
-def reevaluations_router() -> APIRouter:
-    """Make the route below `/api/v1/reevaluations`."""
-    router = api_router(tag="profiles", is_caught_up=False)
-
-    def meant(
-        registry: ProfileRegistry, reader: ProfileReader, caller: Caller, body: ReevaluationRequest
-    ) -> RegisteredProfile:
-        if body.profile_body is not None:
-            caller.check(Scope.PROFILE)
-            return _unregistered(caller.space, reader.read(_json(body.profile_body)))
-        name = body.profile or ""
-        found = registry.resolve(caller.space, name)
-        if found is None:
-            raise ProblemError(404, _unknown(name, registry.all(caller.space)))
-        return found
-
-    @router.post("/reevaluations", responses=problems(404, 422))
-    def reevaluate(
-        registry: TheRegistry,
-        reevaluator: TheReevaluator,
-        backfiller: TheBackfiller,
-        reader: TheReader,
-        caller: Admin,
-        body: ReevaluationRequest,
-    ) -> Reevaluation:
-        """Evaluate stored records by a version of their profile; list the evaluations that flip.
-
-        Looks at evaluations of records and sessions of the same alias. A flip is a task of both
-        versions that ends differently; new and removed tasks are counted apart. With `dry_run`
-        false, each new evaluation becomes the next revision and replaces the earlier one in every
-        list and rate. Evaluations of sessions stay as they are if the version has no session task.
-        With `missing`, what has no evaluation gets one.
-        A `profile_body` is refused for the same faults as a registration (422).
-        """
-        registered = meant(registry, reader, caller, body)
-        before, as_of = read_cursor(body.cursor)
-        profile, now_ns = registered.profile, time.time_ns()
-        if body.missing:
-            if before is not None and before[0] > Unjudged.SESSIONS:
-                raise ProblemError(400, BAD_CURSOR)
-            wanted = UnjudgedQuery(
-                space=caller.space,
-                alias=profile.alias,
-                names=(profile.alias, profile.name, registered.uid, profile.digest),
-                since_ns=read_time("since", body.since) or 0,
-                place=before or (0, 0),
-                limit=body.limit,
-            )
-            filled = backfiller.run(registered, wanted, now_ns=now_ns, is_dry=body.dry_run)
-            return _page(profile.alias, profile.digest, body.dry_run, filled)
-        query = EvaluationQuery(
-            space=caller.space,
-            profile=profile.alias,
-            record_id=body.record_id,
-            session_id=body.session_id,
-            trace_id=body.trace_id.lower() if body.trace_id else None,
-            outcome=body.outcome,
-            since_ns=read_time("since", body.since),
-            as_of=as_of,
-            limit=body.limit,
-            before=before,
+def _meant(parts: Parts, caller: Caller, body: ReevaluationRequest) -> RegisteredProfile:
+    """The profile to evaluate by; one that stands in the request is registered nowhere."""
+    if body.profile_body is not None:
+        caller.check(Scope.PROFILE)
+        profile = parts.reader.read(_json(body.profile_body))
+        return RegisteredProfile(
+            space=caller.space, profile=profile, is_active=False, registered_ns=0
         )
-        done = reevaluator.run(registered, query, now_ns=now_ns, is_dry=body.dry_run)
-        return _page(profile.alias, profile.digest, body.dry_run, done)
+    name = body.profile or ""
+    found = parts.registry.resolve(caller.space, name)
+    if found is None:
+        raise ProblemError(404, _unknown(name, parts.registry.all(caller.space)))
+    return found
 
-    return router
+
+@router.post("/reevaluations", responses=problems(404, 422))
+def reevaluate(parts: TheParts, caller: Admin, body: ReevaluationRequest) -> Reevaluation:
+    """Evaluate stored records by a version of their profile; list the evaluations that flip.
+
+    Looks at evaluations of records and sessions of the same alias. A flip is a task of both
+    versions that ends differently; new and removed tasks are counted apart. With `dry_run`
+    false, each new evaluation becomes the next revision and replaces the earlier one in every
+    list and rate. Evaluations of sessions stay as they are if the version has no session task.
+    With `missing`, what has no evaluation gets one.
+    A `profile_body` is refused for the same faults as a registration (422).
+    """
+    registered = _meant(parts, caller, body)
+    before, as_of = read_cursor(body.cursor)
+    profile, now_ns = registered.profile, time.time_ns()
+    if body.missing:
+        if before is not None and before[0] > Unjudged.SESSIONS:
+            raise ProblemError(400, BAD_CURSOR)
+        wanted = UnjudgedQuery(
+            space=caller.space,
+            alias=profile.alias,
+            names=(profile.alias, profile.name, registered.uid, profile.digest),
+            since_ns=read_time("since", body.since) or 0,
+            place=before or (0, 0),
+            limit=body.limit,
+        )
+        filled = parts.backfiller.run(registered, wanted, now_ns=now_ns, is_dry=body.dry_run)
+        return _page(profile.alias, profile.digest, body.dry_run, filled)
+    query = EvaluationQuery(
+        space=caller.space,
+        profile=profile.alias,
+        record_id=body.record_id,
+        session_id=body.session_id,
+        trace_id=body.trace_id.lower() if body.trace_id else None,
+        outcome=body.outcome,
+        since_ns=read_time("since", body.since),
+        as_of=as_of,
+        limit=body.limit,
+        before=before,
+    )
+    done = parts.reevaluator.run(registered, query, now_ns=now_ns, is_dry=body.dry_run)
+    return _page(profile.alias, profile.digest, body.dry_run, done)
 
 
 def _json(profile: Mapping[str, JsonValue]) -> bytes:
@@ -378,11 +337,6 @@ def _unknown(name: str, registered: Iterable[RegisteredProfile]) -> str:
         f"({some_of(versions, _NAMED)}), or activate one with "
         "`scouter profile activate UID`"
     )
-
-
-def _unregistered(space: str, profile: AgentEvalProfile) -> RegisteredProfile:
-    """A profile as if it stood in a space, for a report; nobody else gets to see it."""
-    return RegisteredProfile(space=space, profile=profile, is_active=False, registered_ns=0)
 
 
 def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluation:

@@ -5,10 +5,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 from pydantic import JsonValue
 from pydantic_core import from_json
 from starlette.responses import Response
@@ -34,7 +33,7 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheNames, ThePrices, TheRegistry, TheStore
+from collector.api.parts import TheParts
 from collector.comparing.looks import Trajectory, trajectories_of
 from collector.items.times import time_at
 from collector.prices import NO_PRICES, PriceTable
@@ -70,6 +69,8 @@ _BEGINNING: Final = 4_000
 one."""
 _SHOWN: Final = 200
 """Characters of a question by which a person knows a record."""
+_YAML: Final = "application/yaml"
+_Uid = Annotated[str, Path(max_length=512)]
 
 
 def why_not_evaluated(store: Store, registry: ProfileRegistry, found: RecordHistory) -> str:
@@ -155,142 +156,129 @@ async def record_filter(
     )
 
 
-@cache
-def records_router() -> APIRouter:
-    """Make the routes below `/api/v1/records`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/records", responses=NOT_FOUND)
-    def records(
-        store: TheStore,
-        names: TheNames,
-        prices: ThePrices,
-        query: Annotated[RecordQuery, Depends(record_filter)],
-        text: Annotated[
-            Texts,
-            Query(
-                max_length=MOST_TEXTS,
-                description="In a value or a name of the context, in upper or lower case; all of "
-                "several have to be there.",
-            ),
-        ] = [],  # noqa: B006 FastAPI copies it
-        limit: Limit = 100,
-        cursor: Cursor = None,
-    ) -> Searched[RecordItem]:
-        """Accepted records, newest first; times are those of acceptance.
 
-        A search for a text ends after a second: the answer then is partial and says how far the
-        search looked.
-        """
-        query = replace(query, limit=limit, before=read_cursor(cursor)[0])
-        end = time.monotonic() + SEARCH_S
-        page = store.records(query, lambda: time.monotonic() >= end, text)
-        if not (text or page.items) and cursor is None:
-            names.check(query.space, query.profile)
-        at = page.looked_until_ns
-        return Searched[RecordItem](
-            items=record_items(store, prices, query.space, page.items),
-            next_cursor=write_cursor(page.next_before),
-            is_partial=at is not None,
-            looked_until=None if at is None else time_at(at),
-        )
+@router.get("/records", responses=NOT_FOUND)
+def records(
+    parts: TheParts,
+    query: Annotated[RecordQuery, Depends(record_filter)],
+    text: Annotated[
+        Texts,
+        Query(
+            max_length=MOST_TEXTS,
+            description="In a value or a name of the context, in upper or lower case; all of "
+            "several have to be there.",
+        ),
+    ] = [],  # noqa: B006 FastAPI copies it
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Searched[RecordItem]:
+    """Accepted records, newest first; times are those of acceptance.
 
-    @router.get("/records/{uid:path}", responses=NOT_FOUND)
-    def record(
-        store: TheStore,
-        judges: TheJudges,
-        registry: TheRegistry,
-        prices: ThePrices,
-        caller: Reader,
-        uid: Annotated[str, Path(max_length=512)],
-    ) -> Record:
-        """One record: what its sender said, and every revision of its evaluation."""
-        found = store.record_history(caller.space, uid)
-        if found is None:
-            raise ProblemError(
-                404,
-                f"no record {uid!r} is stored; it may have been erased or be older than "
-                "retention_days, it may have come as a dead letter (scouter letters list), or its "
-                "sender left it out by sample_ratio or gave it up (scouter_queue_dropped_total)",
-            )
-        row, stored = found.record, found.letter
-        totals = store.trace_totals(caller.space, [row.trace_id] if row.trace_id else [])
-        return answer_of(
-            Record,
-            row,
-            profile=row.alias or row.profile_ref,
-            state=found.state.value,
-            created_at=time_at(row.created_ns),
-            received_at=time_at(row.received_ns),
-            tags=dict(row.tags),
-            evaluations=tuple(evaluation_answer(each, judges) for each in found.evaluations),
-            dead_letter=None
-            if stored is None
-            else LetterReason(
-                letter_id=stored.letter_id,
-                reason=stored.letter.reason,
-                message=stored.letter.message,
-            ),
-            waits_for=why_not_evaluated(store, registry, found),
-            **_of_trace(totals.get(row.trace_id or ""), prices),
-        )
-
-    @router.get("/questions")
-    def questions(
-        store: TheStore,
-        caller: Reader,
-        uid: Annotated[list[str], Query(max_length=100, description="Of the records.")],
-        since: Time = None,
-    ) -> Questions:
-        """Questions of users, as far as the beginnings of the records' contexts have them.
-
-        With `since` only of records that were accepted from then on, which is faster.
-        """
-        since_ns = read_time("since", since) or 0
-        found = store.context_beginnings(caller.space, uid, _BEGINNING, since_ns)
-        asked = {each: _question(text) for each, text in found.items()}
-        return Questions(items={each: text for each, text in asked.items() if text})
-
-    @router.get(
-        "/scenarios/{uid:path}",
-        responses={**NOT_FOUND, **problems(409), 200: {"content": {YAML: {}}}},
-        response_class=Response,
+    A search for a text ends after a second: the answer then is partial and says how far the
+    search looked.
+    """
+    query = replace(query, limit=limit, before=read_cursor(cursor)[0])
+    end = time.monotonic() + SEARCH_S
+    page = parts.store.records(query, lambda: time.monotonic() >= end, text)
+    if not (text or page.items) and cursor is None:
+        parts.names.check(query.space, query.profile)
+    at = page.looked_until_ns
+    return Searched[RecordItem](
+        items=record_items(parts.store, parts.prices, query.space, page.items),
+        next_cursor=write_cursor(page.next_before),
+        is_partial=at is not None,
+        looked_until=None if at is None else time_at(at),
     )
-    def scenario(
-        store: TheStore, judges: TheJudges, registry: TheRegistry, caller: Reader, uid: _Uid
-    ) -> Response:
-        """A record as a scenario file, as `scouter scenarios harvest` writes it."""
-        found, spans, profile = _read(store, registry, caller.space, uid)
-        evaluation = found.evaluations[0] if found.evaluations else None
-        if (
-            evaluation is None
-            or evaluation.outcome is Outcome.PENDING
-            or evaluation.scope is Scope.SESSION
-        ):
-            raise ProblemError(409, f"the record {uid!r} has no evaluation yet")
-        conversation = read_conversation(SpanTree(spans).spans, found.record.context)
-        if conversation is None:
-            raise ProblemError(
-                409,
-                "neither the spans nor the context say what the user asked, and a scenario asks "
-                "it; see docs/harvest.md for the names that are read",
-            )
-        turn = (evaluation_answer(evaluation, judges), conversation)
-        item = harvested([turn], found.record.context, profile)
-        return Response(scenario_yaml("harvested", [item]), media_type=YAML)
 
-    @router.get("/trajectories/{uid:path}", responses=NOT_FOUND)
-    def trajectories(
-        store: TheStore, registry: TheRegistry, caller: Reader, uid: _Uid
-    ) -> TaskTrajectories:
-        """The calls that the tasks on a record expect, beside those that were made."""
-        found, spans, profile = _read(store, registry, caller.space, uid)
-        if profile is None:
-            return TaskTrajectories(items=())
-        made = trajectories_of(profile, found.record.context, spans)
-        return TaskTrajectories(items=tuple(_item(each) for each in made))
 
-    return router
+@router.get("/records/{uid:path}", responses=NOT_FOUND)
+def record(parts: TheParts, caller: Reader, uid: Annotated[str, Path(max_length=512)]) -> Record:
+    """One record: what its sender said, and every revision of its evaluation."""
+    found = parts.store.record_history(caller.space, uid)
+    if found is None:
+        raise ProblemError(
+            404,
+            f"no record {uid!r} is stored; it may have been erased or be older than "
+            "retention_days, it may have come as a dead letter (scouter letters list), or its "
+            "sender left it out by sample_ratio or gave it up (scouter_queue_dropped_total)",
+        )
+    row, stored = found.record, found.letter
+    totals = parts.store.trace_totals(caller.space, [row.trace_id] if row.trace_id else [])
+    return answer_of(
+        Record,
+        row,
+        profile=row.alias or row.profile_ref,
+        state=found.state.value,
+        created_at=time_at(row.created_ns),
+        received_at=time_at(row.received_ns),
+        tags=dict(row.tags),
+        evaluations=tuple(evaluation_answer(each, parts.judges) for each in found.evaluations),
+        dead_letter=None
+        if stored is None
+        else LetterReason(
+            letter_id=stored.letter_id,
+            reason=stored.letter.reason,
+            message=stored.letter.message,
+        ),
+        waits_for=why_not_evaluated(parts.store, parts.registry, found),
+        **_of_trace(totals.get(row.trace_id or ""), parts.prices),
+    )
+
+
+@router.get("/questions")
+def questions(
+    parts: TheParts,
+    caller: Reader,
+    uid: Annotated[list[str], Query(max_length=100, description="Of the records.")],
+    since: Time = None,
+) -> Questions:
+    """Questions of users, as far as the beginnings of the records' contexts have them.
+
+    With `since` only of records that were accepted from then on, which is faster.
+    """
+    since_ns = read_time("since", since) or 0
+    found = parts.store.context_beginnings(caller.space, uid, _BEGINNING, since_ns)
+    asked = {each: _question(text) for each, text in found.items()}
+    return Questions(items={each: text for each, text in asked.items() if text})
+
+
+@router.get(
+    "/scenarios/{uid:path}",
+    responses={**NOT_FOUND, **problems(409), 200: {"content": {_YAML: {}}}},
+    response_class=Response,
+)
+def scenario(parts: TheParts, caller: Reader, uid: _Uid) -> Response:
+    """A record as a scenario file, as `scouter scenarios harvest` writes it."""
+    found, spans, profile = _read(parts.store, parts.registry, caller.space, uid)
+    evaluation = found.evaluations[0] if found.evaluations else None
+    if (
+        evaluation is None
+        or evaluation.outcome is Outcome.PENDING
+        or evaluation.scope is Scope.SESSION
+    ):
+        raise ProblemError(409, f"the record {uid!r} has no evaluation yet")
+    conversation = read_conversation(SpanTree(spans).spans, found.record.context)
+    if conversation is None:
+        raise ProblemError(
+            409,
+            "neither the spans nor the context say what the user asked, and a scenario asks "
+            "it; see docs/harvest.md for the names that are read",
+        )
+    turn = (evaluation_answer(evaluation, parts.judges), conversation)
+    item = harvested([turn], found.record.context, profile)
+    return Response(scenario_yaml("harvested", [item]), media_type=_YAML)
+
+
+@router.get("/trajectories/{uid:path}", responses=NOT_FOUND)
+def trajectories(parts: TheParts, caller: Reader, uid: _Uid) -> TaskTrajectories:
+    """The calls that the tasks on a record expect, beside those that were made."""
+    found, spans, profile = _read(parts.store, parts.registry, caller.space, uid)
+    if profile is None:
+        return TaskTrajectories(items=())
+    made = trajectories_of(profile, found.record.context, spans)
+    return TaskTrajectories(items=tuple(_item(each) for each in made))
 
 
 def _question(beginning: str) -> str:
@@ -363,10 +351,6 @@ def record_item(
         **_of_trace(totals, prices),
         more_matches=summary.more_matches,
     )
-
-
-YAML: Final = "application/yaml"
-_Uid = Annotated[str, Path(max_length=512)]
 
 
 def _item(each: Trajectory) -> TaskTrajectory:

@@ -3,10 +3,9 @@
 import math
 import time
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
@@ -31,7 +30,7 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
-from collector.api.parts import TheJudges, TheNames, ThePrices, TheStore
+from collector.api.parts import TheParts
 from collector.api.records import record_items
 from collector.items.times import time_at
 from collector.prices import PriceTable
@@ -93,73 +92,68 @@ async def session_filter(
     )
 
 
-@cache
-def sessions_router() -> APIRouter:
-    """Make the routes below `/api/v1/sessions`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/sessions", responses=NOT_FOUND)
-    def sessions(
-        store: TheStore,
-        names: TheNames,
-        prices: ThePrices,
-        query: Annotated[SessionQuery, Depends(session_filter)],
-        text: Annotated[
-            Texts,
-            Query(
-                max_length=MOST_TEXTS,
-                description="In a record's context, or in a span of its trace: as that of "
-                "`/records`, or that of `/traces`. One record and its trace have all of several.",
-            ),
-        ] = [],  # noqa: B006 FastAPI copies it
-        limit: Limit = 100,
-        cursor: Cursor = None,
-    ) -> Searched[SessionItem]:
-        """Sessions with a record that the filter names, the one with the newest such record first.
 
-        `profile`, `text` and times, which are those of acceptance, ask for a record; all other
-        filters ask something of the whole session. The counts include all records of a session. A
-        search by `text` or by such a filter ends after a second: the answer then is partial and
-        says how far it looked.
-        """
-        before, as_of = read_cursor(cursor)
-        end = time.monotonic() + SEARCH_S
-        query = replace(query, as_of=as_of, limit=limit, before=before)
-        page = store.sessions(query, lambda: time.monotonic() >= end, text)
-        if not page.items and cursor is None:
-            names.check(query.space, query.profile, query.task_id)
-        at = page.looked_until_ns
-        return Searched[SessionItem](
-            items=tuple(SessionItem(**_counts(each, prices)) for each in page.items),
-            next_cursor=write_cursor(page.next_before, page.as_of),
-            is_partial=at is not None,
-            looked_until=None if at is None else time_at(at),
-        )
+@router.get("/sessions", responses=NOT_FOUND)
+def sessions(
+    parts: TheParts,
+    query: Annotated[SessionQuery, Depends(session_filter)],
+    text: Annotated[
+        Texts,
+        Query(
+            max_length=MOST_TEXTS,
+            description="In a record's context, or in a span of its trace: as that of "
+            "`/records`, or that of `/traces`. One record and its trace have all of several.",
+        ),
+    ] = [],  # noqa: B006 FastAPI copies it
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Searched[SessionItem]:
+    """Sessions with a record that the filter names, the one with the newest such record first.
 
-    @router.get("/sessions/{session_id:path}", responses=NOT_FOUND)
-    def session(
-        store: TheStore,
-        judges: TheJudges,
-        prices: ThePrices,
-        caller: Reader,
-        session_id: Annotated[str, Path(max_length=512)],
-        limit: Limit = _MOST,
-    ) -> Session:
-        """One session: its records, evaluations and traces."""
-        space = caller.space
-        found = store.session(space, session_id)
-        if found is None:
-            raise ProblemError(404, f"no record of a session {session_id!r} is stored")
-        records = store.records(RecordQuery(space=space, session_id=session_id, limit=limit))
-        newest = store.evaluations(EvaluationQuery(space=space, session_id=session_id, limit=limit))
-        return Session(
-            **_counts(found, prices),
-            items=record_items(store, prices, space, records.items),
-            evaluations=tuple(evaluation_answer(each, judges) for each in newest.items),
-            trace_ids=tuple(store.session_traces(space, session_id, limit)),
-        )
+    `profile`, `text` and times, which are those of acceptance, ask for a record; all other
+    filters ask something of the whole session. The counts include all records of a session. A
+    search by `text` or by such a filter ends after a second: the answer then is partial and
+    says how far it looked.
+    """
+    before, as_of = read_cursor(cursor)
+    end = time.monotonic() + SEARCH_S
+    query = replace(query, as_of=as_of, limit=limit, before=before)
+    page = parts.store.sessions(query, lambda: time.monotonic() >= end, text)
+    if not page.items and cursor is None:
+        parts.names.check(query.space, query.profile, query.task_id)
+    at = page.looked_until_ns
+    return Searched[SessionItem](
+        items=tuple(SessionItem(**_counts(each, parts.prices)) for each in page.items),
+        next_cursor=write_cursor(page.next_before, page.as_of),
+        is_partial=at is not None,
+        looked_until=None if at is None else time_at(at),
+    )
 
-    return router
+
+@router.get("/sessions/{session_id:path}", responses=NOT_FOUND)
+def session(
+    parts: TheParts,
+    caller: Reader,
+    session_id: Annotated[str, Path(max_length=512)],
+    limit: Limit = _MOST,
+) -> Session:
+    """One session: its records, evaluations and traces."""
+    space = caller.space
+    found = parts.store.session(space, session_id)
+    if found is None:
+        raise ProblemError(404, f"no record of a session {session_id!r} is stored")
+    records = parts.store.records(RecordQuery(space=space, session_id=session_id, limit=limit))
+    newest = parts.store.evaluations(
+        EvaluationQuery(space=space, session_id=session_id, limit=limit)
+    )
+    return Session(
+        **_counts(found, parts.prices),
+        items=record_items(parts.store, parts.prices, space, records.items),
+        evaluations=tuple(evaluation_answer(each, parts.judges) for each in newest.items),
+        trace_ids=tuple(parts.store.session_traces(space, session_id, limit)),
+    )
 
 
 def _counts(summary: SessionSummary, prices: PriceTable) -> dict[str, Any]:

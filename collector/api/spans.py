@@ -6,10 +6,9 @@ import math
 import struct
 from dataclasses import fields, replace
 from enum import StrEnum
-from functools import cache
 from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from collector.api.parameters import (
     BAD_CURSOR,
@@ -27,7 +26,7 @@ from collector.api.parameters import (
     read_tags,
     read_time,
 )
-from collector.api.parts import KnownNames, TheNames, TheStore
+from collector.api.parts import KnownNames, TheParts
 from collector.items.times import time_at
 from collector.problem import ProblemError
 from collector.store.span_queries import JudgedBy, SpanPosition, SpanQuery, SpanSummary, TraceQuery
@@ -215,29 +214,23 @@ def read_span_cursor(text: str) -> tuple[SpanPosition, int | None]:
     return SpanPosition(seq, start_ns, trace_id.hex(), span_id.hex()), as_of or None
 
 
-@cache
-def spans_router() -> APIRouter:
-    """Make the route `/api/v1/spans`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/spans", response_model_exclude_unset=True, responses=NOT_FOUND)
-    def spans(
-        store: TheStore, names: TheNames, query: Annotated[SpanQuery, Depends(span_query)]
-    ) -> Page[SpanItem]:
-        """Spans that everything given is true of; times are those of their beginnings.
 
-        `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
-        record of the span's trace, all of the same one.
-        """
-        page = store.spans(query)
-        if not page.items and query.before is None:
-            check_judged(names, query)
-        return Page[SpanItem](
-            items=tuple(_item(each) for each in page.items),
-            next_cursor=write_span_cursor(page.next_before),
-        )
+@router.get("/spans", response_model_exclude_unset=True, responses=NOT_FOUND)
+def spans(parts: TheParts, query: Annotated[SpanQuery, Depends(span_query)]) -> Page[SpanItem]:
+    """Spans that everything given is true of; times are those of their beginnings.
 
-    return router
+    `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
+    record of the span's trace, all of the same one.
+    """
+    page = parts.store.spans(query)
+    if not page.items and query.before is None:
+        check_judged(parts.names, query)
+    return Page[SpanItem](
+        items=tuple(_item(each) for each in page.items),
+        next_cursor=write_span_cursor(page.next_before),
+    )
 
 
 def _item(span: SpanSummary) -> SpanItem:

@@ -5,7 +5,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -18,8 +17,8 @@ from prometheus_client.registry import Collector
 from collector.access.caller import Needs, Scope, caller_of, may
 from collector.access.gate import BEARER
 from collector.access.tokens import Token
-from collector.api.parameters import PROBLEMS, Reader, api_router
-from collector.api.parts import OwnSpace, TheMetrics, TheRemarks, TheStore, TheTokens, UnreadyNow
+from collector.api.parameters import PROBLEMS, Reader, api_router, caught_up
+from collector.api.parts import TheParts, TheProbeParts
 from collector.problem import SCHEMAS, Problem, ProblemError, problems
 from scouter.client.models.answer import Answer
 from scouter.client.models.operation import (
@@ -62,57 +61,47 @@ class _OfSpace(Collector):
                 yield found
 
 
-@cache
-def probe_router() -> APIRouter:
-    """Make the routes outside `/api`."""
-    router = APIRouter(tags=["operation"])
+probes = APIRouter(tags=["operation"])
 
-    @router.get("/healthz")
-    async def healthz() -> Health:
-        """The process answers."""
-        return Health(status="ok")
 
-    @router.get("/readyz", responses=problems(503))
-    async def readyz(request: Request, unready: UnreadyNow, remarks: TheRemarks) -> Health:
-        """Everything that the service needs is there; if not, a token with `read` gets more."""
-        fault = unready()
-        if fault is not None:
-            may_read = may(request, Scope.READ)
-            raise ProblemError(503, fault.why if may_read else f"not ready: {fault.part}", 1)
+@probes.get("/healthz")
+async def healthz() -> Health:
+    """The process answers."""
+    return Health(status="ok")
+
+
+@probes.get("/readyz", responses=problems(503))
+async def readyz(request: Request, parts: TheProbeParts) -> Health:
+    """Everything that the service needs is there; if not, a token with `read` gets more."""
+    fault = parts.unready()
+    if fault is not None:
         may_read = may(request, Scope.READ)
-        detail = remarks(caller_of(request, Scope.READ).space) if may_read else ""
-        return Health(status="ready", detail=detail)
-
-    @router.get(
-        "/metrics",
-        response_class=Response,
-        responses=PROBLEMS,
-        dependencies=[Depends(BEARER)],
-    )
-    def metrics(
-        registry: TheMetrics, space: OwnSpace, request: Request, caller: Reader
-    ) -> Response:
-        """Prometheus' text format, or OpenMetrics with exemplars where `Accept` names it.
-
-        A token of the collector's own space sees the series of all spaces, another one its own.
-        """
-        write, media = choose_encoder(request.headers.get("accept", ""))
-        seen = registry if caller.space == space else _OfSpace(registry, caller.space)
-        return Response(write(seen), media_type=media)
-
-    return router
+        raise ProblemError(503, fault.why if may_read else f"not ready: {fault.part}", 1)
+    may_read = may(request, Scope.READ)
+    detail = parts.remarks(caller_of(request, Scope.READ).space) if may_read else ""
+    return Health(status="ready", detail=detail)
 
 
-@cache
-def openapi_router() -> APIRouter:
-    """Make the route `/openapi.json`, which requires a token as the others do."""
-    router = APIRouter(dependencies=[Depends(Needs(Scope.READ))])
+@probes.get("/metrics", response_class=Response, responses=PROBLEMS, dependencies=[Depends(BEARER)])
+def metrics(parts: TheProbeParts, request: Request, caller: Reader) -> Response:
+    """Prometheus' text format, or OpenMetrics with exemplars where `Accept` names it.
 
-    @router.get("/openapi.json", include_in_schema=False)
-    def openapi(request: Request) -> JSONResponse:
-        return JSONResponse(_mended(copy.deepcopy(request.app.openapi())))
+    A token of the collector's own space sees the series of all spaces, another one its own.
+    """
+    write, media = choose_encoder(request.headers.get("accept", ""))
+    seen = parts.metrics if caller.space == parts.space else _OfSpace(parts.metrics, caller.space)
+    return Response(write(seen), media_type=media)
 
-    return router
+
+router = api_router(tag="operation", is_caught_up=False)
+document = APIRouter(dependencies=[Depends(Needs(Scope.READ))])
+"""Has one route, which requires a token as the others do."""
+
+
+@document.get("/openapi.json", include_in_schema=False)
+def openapi(request: Request) -> JSONResponse:
+    """The document of all routes, for whoever may read."""
+    return JSONResponse(_mended(copy.deepcopy(request.app.openapi())))
 
 
 def _mended(document: dict[str, Any]) -> dict[str, Any]:
@@ -154,36 +143,35 @@ _READ: Final = (
 """The other metrics, such as those of each task, take most of the time."""
 
 
-@cache
-def status_router() -> APIRouter:
-    """Make the route `/api/v1/status`."""
-    router = api_router(tag="operation", is_caught_up=False)
+@router.get("/status")
+def status(parts: TheParts, caller: Reader) -> Status:
+    """Store, lag and receivers of the collector, and the tokens that may use it."""
+    is_own = caller.space == parts.space
+    samples = _Samples(parts.metrics) if is_own else None
+    return Status(
+        space=caller.space,
+        scopes=tuple(sorted(caller.scopes)),
+        token_id=caller.token_id,
+        store=samples and samples.store(),
+        lag=samples and samples.lag(),
+        receivers=samples and samples.receivers(),
+        remarks=parts.remarks(caller.space),
+        tokens=_valid(parts.tokens.all(), None if is_own else caller.space)
+        if Scope.ADMIN in caller.scopes
+        else None,
+    )
 
-    @router.get("/status")
-    def status(
-        metrics: TheMetrics,
-        tokens: TheTokens,
-        remarks: TheRemarks,
-        space: OwnSpace,
-        caller: Reader,
-    ) -> Status:
-        """Store, lag and receivers of the collector, and the tokens that may use it."""
-        is_own = caller.space == space
-        samples = _Samples(metrics) if is_own else None
-        return Status(
-            space=caller.space,
-            scopes=tuple(sorted(caller.scopes)),
-            token_id=caller.token_id,
-            store=samples and samples.store(),
-            lag=samples and samples.lag(),
-            receivers=samples and samples.receivers(),
-            remarks=remarks(caller.space),
-            tokens=_valid(tokens.all(), None if is_own else caller.space)
-            if Scope.ADMIN in caller.scopes
-            else None,
-        )
 
-    return router
+@router.get("/conservation", dependencies=[Depends(caught_up)])
+def conservation(parts: TheParts, caller: Reader) -> ConservationSheet:
+    """Every record, span and log event that came in, and what became of it."""
+    return parts.store.shown_conservation(caller.space)
+
+
+@router.get("/conservation/records", dependencies=[Depends(caught_up)])
+def record_states(parts: TheParts, caller: Reader) -> RecordStates:
+    """The records of the sheet alone: quick, as no spans are looked at."""
+    return parts.store.shown_record_sheet(caller.space)
 
 
 class _Samples:
@@ -262,21 +250,3 @@ def _valid(tokens: Iterable[Token], space: str | None) -> tuple[TokenStatus, ...
         for each in tokens
         if each.is_valid(now_ns) and space in (None, each.space)
     )
-
-
-@cache
-def conservation_router() -> APIRouter:
-    """Make the routes below `/api/v1/conservation`."""
-    router = api_router(tag="operation")
-
-    @router.get("/conservation")
-    def conservation(store: TheStore, caller: Reader) -> ConservationSheet:
-        """Every record, span and log event that came in, and what became of it."""
-        return store.shown_conservation(caller.space)
-
-    @router.get("/conservation/records")
-    def record_states(store: TheStore, caller: Reader) -> RecordStates:
-        """The records of the sheet alone: quick, as no spans are looked at."""
-        return store.shown_record_sheet(caller.space)
-
-    return router

@@ -6,10 +6,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, Final, NamedTuple
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from collector.api.parameters import (
     NOT_FOUND,
@@ -19,7 +18,7 @@ from collector.api.parameters import (
     api_router,
     read_time,
 )
-from collector.api.parts import TheNames, TheStore
+from collector.api.parts import TheParts
 from collector.items.times import time_at
 from collector.store.evaluation_queries import EvaluationQuery, TaskValue, TaskValuesQuery
 from collector.store.rates import TaskQuery
@@ -152,30 +151,77 @@ class Part:
         return count / len(self.bad) * self.failures / self.results
 
 
-@cache
-def task_results_router() -> APIRouter:
-    """Make the route `/api/v1/tasks/failures`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/tasks/failures", responses=NOT_FOUND)
-    def failures(
-        store: TheStore,
-        names: TheNames,
-        caller: Reader,
-        profile: _Name,
-        task_id: _Name,
-        service_version: Text = None,
-        environment: Text = None,
-        since: Time = None,
-        until: Time = None,
-        split: Time = None,
-    ) -> Failures:
-        """Groups of results that failed or errored: one message, one way of tools, one error.
 
-        Messages that differ in quoted texts and numbers only are one. Times are those of
-        evaluation.
-        """
-        query = EvaluationQuery(
+@router.get("/tasks/failures", responses=NOT_FOUND)
+def failures(
+    parts: TheParts,
+    caller: Reader,
+    profile: _Name,
+    task_id: _Name,
+    service_version: Text = None,
+    environment: Text = None,
+    since: Time = None,
+    until: Time = None,
+    split: Time = None,
+) -> Failures:
+    """Groups of results that failed or errored: one message, one way of tools, one error.
+
+    Messages that differ in quoted texts and numbers only are one. Times are those of
+    evaluation.
+    """
+    query = EvaluationQuery(
+        space=caller.space,
+        profile=profile,
+        task_id=task_id.lower(),
+        service_version=service_version,
+        environment=environment,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+        limit=_FAILURE_LIMIT,
+    )
+    split_ns = read_time("split", split)
+    if split_ns is None:
+        before, later = None, _part(parts.store, query)
+    else:  # a split outside of the requested time leaves one side empty
+        since_ns, until_ns = query.since_ns or 0, query.until_ns
+        end_ns = split_ns if until_ns is None else min(split_ns, until_ns)
+        before = _part(parts.store, replace(query, until_ns=end_ns))
+        later = _part(parts.store, replace(query, since_ns=max(split_ns, since_ns)))
+    both = [part for part in (later, before) if part is not None]
+    if not any(part.results for part in both):
+        parts.names.check(caller.space, profile, task_id)
+    traces = {row.trace_id for part in both for row, _ in part.bad if row.trace_id}
+    ways = {
+        trace_id: way_of(steps)
+        for trace_id, steps in parts.store.trace_steps(caller.space, traces).items()
+    }
+    return Failures(
+        items=tuple(groups_of(later, before, ways)),
+        looked_at=sum(len(part.bad) for part in both),
+        is_partial=any(part.failures > len(part.bad) for part in both),
+    )
+
+
+@router.get("/tasks/distributions", responses=NOT_FOUND)
+def distributions(
+    parts: TheParts,
+    caller: Reader,
+    profile: _Name,
+    task_id: _Name,
+    service_version: Text = None,
+    environment: Text = None,
+    since: Time = None,
+    until: Time = None,
+    split: Time = None,
+) -> Distributions:
+    """Scores of a task and durations of its traces, before and since a time.
+
+    Of the newest 2,000 results in the requested time.
+    """
+    found = parts.store.task_values(
+        TaskValuesQuery(
             space=caller.space,
             profile=profile,
             task_id=task_id.lower(),
@@ -183,69 +229,17 @@ def task_results_router() -> APIRouter:
             environment=environment,
             since_ns=read_time("since", since),
             until_ns=read_time("until", until),
-            limit=_FAILURE_LIMIT,
+            limit=_LIMIT + 1,
         )
-        split_ns = read_time("split", split)
-        if split_ns is None:
-            before, later = None, _part(store, query)
-        else:  # a split outside of the requested time leaves one side empty
-            since_ns, until_ns = query.since_ns or 0, query.until_ns
-            end_ns = split_ns if until_ns is None else min(split_ns, until_ns)
-            before = _part(store, replace(query, until_ns=end_ns))
-            later = _part(store, replace(query, since_ns=max(split_ns, since_ns)))
-        parts = [part for part in (later, before) if part is not None]
-        if not any(part.results for part in parts):
-            names.check(caller.space, profile, task_id)
-        traces = {row.trace_id for part in parts for row, _ in part.bad if row.trace_id}
-        ways = {
-            trace_id: way_of(steps)
-            for trace_id, steps in store.trace_steps(caller.space, traces).items()
-        }
-        return Failures(
-            items=tuple(groups_of(later, before, ways)),
-            looked_at=sum(len(part.bad) for part in parts),
-            is_partial=any(part.failures > len(part.bad) for part in parts),
-        )
-
-    @router.get("/tasks/distributions", responses=NOT_FOUND)
-    def distributions(
-        store: TheStore,
-        names: TheNames,
-        caller: Reader,
-        profile: _Name,
-        task_id: _Name,
-        service_version: Text = None,
-        environment: Text = None,
-        since: Time = None,
-        until: Time = None,
-        split: Time = None,
-    ) -> Distributions:
-        """Scores of a task and durations of its traces, before and since a time.
-
-        Of the newest 2,000 results in the requested time.
-        """
-        found = store.task_values(
-            TaskValuesQuery(
-                space=caller.space,
-                profile=profile,
-                task_id=task_id.lower(),
-                service_version=service_version,
-                environment=environment,
-                since_ns=read_time("since", since),
-                until_ns=read_time("until", until),
-                limit=_LIMIT + 1,
-            )
-        )
-        if not found:
-            names.check(caller.space, profile, task_id)
-        values = found[:_LIMIT]
-        return Distributions(
-            items=tuple(distributions_of(values, read_time("split", split))),
-            looked_at=len(values),
-            is_partial=len(found) > len(values),
-        )
-
-    return router
+    )
+    if not found:
+        parts.names.check(caller.space, profile, task_id)
+    values = found[:_LIMIT]
+    return Distributions(
+        items=tuple(distributions_of(values, read_time("split", split))),
+        looked_at=len(values),
+        is_partial=len(found) > len(values),
+    )
 
 
 def _part(store: Store, query: EvaluationQuery) -> Part:

@@ -3,10 +3,9 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, Self
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from pydantic import JsonValue
 
 from collector.api.judge_standing import Span
@@ -22,7 +21,7 @@ from collector.api.parameters import (
     read_bucket,
     read_time,
 )
-from collector.api.parts import TheNames, TheStandings, TheStore
+from collector.api.parts import TheParts
 from collector.items.times import format_time
 from collector.problem import ProblemError
 from collector.store.rates import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
@@ -161,95 +160,86 @@ async def task_query(
 Counted = Annotated[TaskQuery, Depends(task_query)]
 
 
-@cache
-def tasks_router() -> APIRouter:
-    """Make the routes below `/api/v1/tasks`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/tasks", responses=NOT_FOUND)
-    def tasks(
-        store: TheStore,
-        standings: TheStandings,
-        names: TheNames,
-        query: Counted,
-        bucket: LineBucket = None,
-        points: Points = None,
-        usage: Annotated[
-            bool, Query(description="With what judges took for these results.")
-        ] = False,
-    ) -> TaskRates:
-        """Outcomes and pass rate of every task; times are those of evaluation."""
+
+@router.get("/tasks", responses=NOT_FOUND)
+def tasks(
+    parts: TheParts,
+    query: Counted,
+    bucket: LineBucket = None,
+    points: Points = None,
+    usage: Annotated[bool, Query(description="With what judges took for these results.")] = False,
+) -> TaskRates:
+    """Outcomes and pass rate of every task; times are those of evaluation."""
+    span = Span(
+        since_ns=query.since_ns,
+        until_ns=query.until_ns,
+        service_version=query.service_version,
+    )
+    found = parts.store.task_counts(query)
+    if not found:
+        parts.names.check(query.space, query.profile)
+    taken = parts.store.task_usage(query) if usage else {}
+    buckets = _buckets(parts.store, query, bucket, points)
+    line_of = None if buckets is None else _lines(parts.store, query, buckets, len(found))
+    return TaskRates(
+        items=tuple(
+            RatedTask(
+                **_rate(each),
+                judge=parts.standings.of(query.space, each, span),
+                line=line_of and line_of(each.profile_uid, each.task_id),
+                usage=_usage(taken.get((each.profile_uid, each.task_id))),
+            )
+            for each in found
+        ),
+        bucket_s=None if buckets is None else buckets.bucket_ns // 10**9,
+    )
+
+
+@router.get("/tasks/series", response_model=TaskSeries, responses=NOT_FOUND)
+def series(
+    parts: TheParts,
+    query: Counted,
+    task_id: Text = None,
+    bucket: Bucket = "1h",
+    points: Points = None,
+) -> Response:
+    """Outcomes and pass rate of every task over time; times are those of evaluation.
+
+    Without `until` it ends with the bucket of now, without `since` it is the last 24 buckets.
+    """
+    buckets = (
+        Buckets.read(bucket, query.since_ns, query.until_ns)
+        if points is None
+        else Buckets.chosen(parts.store, query, points)
+    )
+    wanted = _series(query, buckets)
+    found = parts.store.task_series(replace(wanted, task_id=task_id, limit=_MOST_ITEMS + 1))
+    if not found:
+        parts.names.check(query.space, query.profile, task_id)
+    if len(found) > _MOST_ITEMS:
+        raise ProblemError(
+            400, f"more than {_MOST_ITEMS:,} points: name a profile or a task, or a later since"
+        )
+
+    def point(each: SeriesItem) -> dict[str, JsonValue]:
         span = Span(
-            since_ns=query.since_ns,
-            until_ns=query.until_ns,
+            since_ns=max(buckets.since_ns, each.start_ns),
+            until_ns=min(buckets.until_ns, each.start_ns + buckets.bucket_ns),
             service_version=query.service_version,
         )
-        found = store.task_counts(query)
-        if not found:
-            names.check(query.space, query.profile)
-        taken = store.task_usage(query) if usage else {}
-        buckets = _buckets(store, query, bucket, points)
-        line_of = None if buckets is None else _lines(store, query, buckets, len(found))
-        return TaskRates(
-            items=tuple(
-                RatedTask(
-                    **_rate(each),
-                    judge=standings.of(query.space, each, span),
-                    line=line_of and line_of(each.profile_uid, each.task_id),
-                    usage=_usage(taken.get((each.profile_uid, each.task_id))),
-                )
-                for each in found
-            ),
-            bucket_s=None if buckets is None else buckets.bucket_ns // 10**9,
-        )
+        judge = parts.standings.of(query.space, each.counts, span)
+        return {
+            "start": format_time(each.start_ns),
+            **_rate(each.counts),
+            "judge": None if judge is None else judge.model_dump(mode="json"),
+        }
 
-    @router.get("/tasks/series", response_model=TaskSeries, responses=NOT_FOUND)
-    def series(
-        store: TheStore,
-        standings: TheStandings,
-        names: TheNames,
-        query: Counted,
-        task_id: Text = None,
-        bucket: Bucket = "1h",
-        points: Points = None,
-    ) -> Response:
-        """Outcomes and pass rate of every task over time; times are those of evaluation.
-
-        Without `until` it ends with the bucket of now, without `since` it is the last 24 buckets.
-        """
-        buckets = (
-            Buckets.read(bucket, query.since_ns, query.until_ns)
-            if points is None
-            else Buckets.chosen(store, query, points)
-        )
-        wanted = _series(query, buckets)
-        found = store.task_series(replace(wanted, task_id=task_id, limit=_MOST_ITEMS + 1))
-        if not found:
-            names.check(query.space, query.profile, task_id)
-        if len(found) > _MOST_ITEMS:
-            raise ProblemError(
-                400, f"more than {_MOST_ITEMS:,} points: name a profile or a task, or a later since"
-            )
-
-        def point(each: SeriesItem) -> dict[str, JsonValue]:
-            span = Span(
-                since_ns=max(buckets.since_ns, each.start_ns),
-                until_ns=min(buckets.until_ns, each.start_ns + buckets.bucket_ns),
-                service_version=query.service_version,
-            )
-            judge = standings.of(query.space, each.counts, span)
-            return {
-                "start": format_time(each.start_ns),
-                **_rate(each.counts),
-                "judge": None if judge is None else judge.model_dump(mode="json"),
-            }
-
-        # Not checked against the model: that takes half of the time for a thousand points.
-        return json_response(
-            {"items": [point(each) for each in found], "bucket_s": buckets.bucket_ns // 10**9}
-        )
-
-    return router
+    # Not checked against the model: that takes half of the time for a thousand points.
+    return json_response(
+        {"items": [point(each) for each in found], "bucket_s": buckets.bucket_ns // 10**9}
+    )
 
 
 def _usage(found: JudgeUsage | None) -> TaskUsage | None:

@@ -2,15 +2,14 @@
 
 import json
 import re
-from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import JsonValue, TypeAdapter
 
 from collector.api.halves import TraceId, read_stored
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up, json_response
-from collector.api.parts import TheStore
+from collector.api.parameters import NOT_FOUND, Reader, api_router, json_response
+from collector.api.parts import TheParts
 from collector.api.traces import file_headers, results_of
 from collector.problem import ProblemError
 from collector.store.store import Store
@@ -86,70 +85,63 @@ _CUTS: Final = TypeAdapter(list[CutText])
 _SpanId = Annotated[str, Path(description="16 hex digits.", max_length=16)]
 
 
-@cache
-def trace_span_router() -> APIRouter:
-    """Make the routes below `/api/v1/traces/{trace_id}/spans`."""
-    router = APIRouter(
-        prefix="/api/v1/traces/{trace_id}/spans",
-        tags=["results"],
-        responses={**PROBLEMS, **NOT_FOUND},
-        dependencies=(*COMMON, Depends(caught_up)),
+router = api_router("/traces/{trace_id}/spans")
+
+
+def _span_view(store: Store, space: str, trace_id: str, span_id: str) -> tuple[str, JsonValue]:
+    for joined in (False, True):  # it may be one of a trace that belongs to it
+        wanted, found = read_stored(store, space, trace_id, joined=joined)
+        tree = SpanTree(found.spans)
+        if span_id.lower() in tree.span_ids:
+            at = tree.span_ids.index(span_id.lower())
+            view = view_span(tree, at, results_of(found))
+            return wanted, _SPAN.dump_python(view, mode="json")
+    raise ProblemError(404, f"the trace {wanted} has no span {span_id!r} that is stored")
+
+
+@router.get("/{span_id}", response_model=SpanDetail, responses=NOT_FOUND)
+def span(
+    parts: TheParts,
+    caller: Reader,
+    trace_id: TraceId,
+    span_id: _SpanId,
+    text_limit: Annotated[
+        int | None,
+        Query(
+            ge=32,  # an id stays whole
+            description="Characters that are left of each text; `cut` names the rest.",
+        ),
+    ] = None,
+) -> Response:
+    """One span with its values, messages and the results that are about it."""
+    wanted, view = _span_view(parts.store, caller.space, trace_id, span_id)
+    cuts: list[CutText] = []
+    if text_limit is not None:
+        view, cuts = cut_texts(view, text_limit)
+    shown = _CUTS.dump_python(cuts, mode="json")
+    return json_response({"trace_id": wanted, "span": view, "cut": shown})
+
+
+@router.get("/{span_id}/value", response_class=Response, responses=NOT_FOUND)
+def value(
+    parts: TheParts,
+    caller: Reader,
+    trace_id: TraceId,
+    span_id: _SpanId,
+    pointer: Annotated[
+        str, Query(max_length=4096, description="JSON pointer (RFC 6901) into `span`.")
+    ],
+) -> Response:
+    """One value of a span as a file: a text as it is, anything else as JSON."""
+    _, view = _span_view(parts.store, caller.space, trace_id, span_id)
+    try:
+        found = value_at(view, pointer)
+    except (LookupError, ValueError):
+        raise ProblemError(404, f"pointer: the span has nothing at {pointer[:200]!r}") from None
+    is_text = isinstance(found, str)
+    text = found if is_text else json.dumps(found, ensure_ascii=False, indent=2)
+    return Response(
+        text.encode("utf-8", "replace"),
+        media_type="text/plain" if is_text else "application/json",
+        headers=file_headers(f"{span_id.lower()}.{'txt' if is_text else 'json'}"),
     )
-
-    def span_view(store: Store, space: str, trace_id: str, span_id: str) -> tuple[str, JsonValue]:
-        for joined in (False, True):  # it may be one of a trace that belongs to it
-            wanted, found = read_stored(store, space, trace_id, joined=joined)
-            tree = SpanTree(found.spans)
-            if span_id.lower() in tree.span_ids:
-                at = tree.span_ids.index(span_id.lower())
-                view = view_span(tree, at, results_of(found))
-                return wanted, _SPAN.dump_python(view, mode="json")
-        raise ProblemError(404, f"the trace {wanted} has no span {span_id!r} that is stored")
-
-    @router.get("/{span_id}", response_model=SpanDetail)
-    def span(
-        store: TheStore,
-        caller: Reader,
-        trace_id: TraceId,
-        span_id: _SpanId,
-        text_limit: Annotated[
-            int | None,
-            Query(
-                ge=32,  # an id stays whole
-                description="Characters that are left of each text; `cut` names the rest.",
-            ),
-        ] = None,
-    ) -> Response:
-        """One span with its values, messages and the results that are about it."""
-        wanted, view = span_view(store, caller.space, trace_id, span_id)
-        cuts: list[CutText] = []
-        if text_limit is not None:
-            view, cuts = cut_texts(view, text_limit)
-        parts = _CUTS.dump_python(cuts, mode="json")
-        return json_response({"trace_id": wanted, "span": view, "cut": parts})
-
-    @router.get("/{span_id}/value", response_class=Response)
-    def value(
-        store: TheStore,
-        caller: Reader,
-        trace_id: TraceId,
-        span_id: _SpanId,
-        pointer: Annotated[
-            str, Query(max_length=4096, description="JSON pointer (RFC 6901) into `span`.")
-        ],
-    ) -> Response:
-        """One value of a span as a file: a text as it is, anything else as JSON."""
-        _, view = span_view(store, caller.space, trace_id, span_id)
-        try:
-            found = value_at(view, pointer)
-        except (LookupError, ValueError):
-            raise ProblemError(404, f"pointer: the span has nothing at {pointer[:200]!r}") from None
-        is_text = isinstance(found, str)
-        text = found if is_text else json.dumps(found, ensure_ascii=False, indent=2)
-        return Response(
-            text.encode("utf-8", "replace"),
-            media_type="text/plain" if is_text else "application/json",
-            headers=file_headers(f"{span_id.lower()}.{'txt' if is_text else 'json'}"),
-        )
-
-    return router

@@ -4,31 +4,28 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from collector.api.evaluations import evaluation_answer
 from collector.api.halves import MOST_EVALUATIONS, Joined, TraceId, read_stored, trace_item
 from collector.api.parameters import (
-    COMMON,
     MOST_TEXTS,
     NOT_FOUND,
-    PROBLEMS,
     SEARCH_S,
     Limit,
     Reader,
     Texts,
     answer_of,
     api_router,
-    caught_up,
     json_response,
 )
-from collector.api.parts import TheJudges, TheNames, ThePrices, TheStore
+from collector.api.parts import TheParts
 from collector.api.spans import check_judged, trace_query, write_span_cursor
 from collector.items.times import time_at
+from collector.judging.calibrations import KnownJudges
 from collector.problem import ProblemError
 from collector.store import span_queries
 from collector.store.rows import EvaluationRow, StoredTrace, TaskRow
@@ -58,7 +55,7 @@ from scouter.evaluate.show.trace_view import (
 from scouter.evaluate.spans.filters import compile_filter
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter
-from scouter.model.log_event import ForeignResult, foreign_results
+from scouter.model.log_event import foreign_results
 from scouter.model.otlp_json import spans_to_flat_json, spans_to_otlp_json
 from scouter.model.span import Span
 
@@ -69,95 +66,93 @@ _MOST_READ: Final = 2_000
 _VIEWS: Final = TypeAdapter(TraceView)
 
 
-@cache
-def traces_router() -> APIRouter:
-    """Make the routes below `/api/v1/traces`."""
-    router = api_router()
+router = api_router()
 
-    @router.get("/traces", responses=NOT_FOUND)
-    def traces(
-        store: TheStore,
-        names: TheNames,
-        prices: ThePrices,
-        query: Annotated[TraceQuery, Depends(trace_query)],
-        text: Annotated[
-            Texts,
-            Query(
-                max_length=MOST_TEXTS,
-                description="In a span's name, its status, the value of an attribute, or an event; "
-                "in upper or lower case. All of several have to be in spans of the trace.",
-            ),
-        ] = [],  # noqa: B006 FastAPI copies it
-        questions: Annotated[
-            bool, Query(description="With what the user asked, of traces that are not long.")
-        ] = False,
-    ) -> Searched[TraceItem]:
-        """Traces that have, for each filter by spans, a span that meets it.
 
-        It need not be the same span, but for service, version and environment; `same_span` wants
-        one that meets all. Only spans that began in the period count. `profile`, `outcome`,
-        `task_id`, `task_outcome` and `tag` are of the latest evaluation on a record of the trace,
-        all of the same one. A search for a text looks at the 24 hours before `until`, or before
-        now, unless `since` is given. It ends after a second: the answer then is partial and says
-        how far the search looked.
-        """
-        page = _search(store, query, text) if text else store.traces(query)
-        if not page.items and query.before is None:
-            check_judged(names, query)
-        at = page.looked_until_ns
-        by_trace = _questions(store, query.space, page.items if questions else ())
-        return Searched[TraceItem](
-            items=tuple(
-                trace_item(each, prices, by_trace.get(each.trace_id)) for each in page.items
-            ),
-            next_cursor=write_span_cursor(page.next_before, page.as_of),
-            is_partial=at is not None,
-            looked_until=None if at is None else time_at(at),
-        )
+@router.get("/traces", responses=NOT_FOUND)
+def traces(
+    parts: TheParts,
+    query: Annotated[TraceQuery, Depends(trace_query)],
+    text: Annotated[
+        Texts,
+        Query(
+            max_length=MOST_TEXTS,
+            description="In a span's name, its status, the value of an attribute, or an event; "
+            "in upper or lower case. All of several have to be in spans of the trace.",
+        ),
+    ] = [],  # noqa: B006 FastAPI copies it
+    questions: Annotated[
+        bool, Query(description="With what the user asked, of traces that are not long.")
+    ] = False,
+) -> Searched[TraceItem]:
+    """Traces that have, for each filter by spans, a span that meets it.
 
-    @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
-    def trace(store: TheStore, judges: TheJudges, caller: Reader, trace_id: TraceId) -> Response:
-        """One trace with all its spans, and the evaluations of its records."""
-        wanted, found = read_stored(store, caller.space, trace_id)
-        tree = SpanTree(found.spans)
-        # Not checked against the model: that takes half a second for ten thousand spans.
-        return json_response(
-            {
-                "trace_id": wanted,
-                "spans": spans_to_flat_json(tree.spans),
-                "spanless_events": spans_to_flat_json(tree.strays),
-                "evaluations": [
-                    evaluation_answer(each, judges).model_dump(mode="json")
-                    for each in found.evaluations
-                ],
-                "foreign_results": [_foreign(each) for each in foreign_results(tree.spans)],
-            }
-        )
+    It need not be the same span, but for service, version and environment; `same_span` wants
+    one that meets all. Only spans that began in the period count. `profile`, `outcome`,
+    `task_id`, `task_outcome` and `tag` are of the latest evaluation on a record of the trace,
+    all of the same one. A search for a text looks at the 24 hours before `until`, or before
+    now, unless `since` is given. It ends after a second: the answer then is partial and says
+    how far the search looked.
+    """
+    page = _search(parts.store, query, text) if text else parts.store.traces(query)
+    if not page.items and query.before is None:
+        check_judged(parts.names, query)
+    at = page.looked_until_ns
+    by_trace = _questions(parts.store, query.space, page.items if questions else ())
+    return Searched[TraceItem](
+        items=tuple(
+            trace_item(each, parts.prices, by_trace.get(each.trace_id)) for each in page.items
+        ),
+        next_cursor=write_span_cursor(page.next_before, page.as_of),
+        is_partial=at is not None,
+        looked_until=None if at is None else time_at(at),
+    )
 
-    @router.get("/traces/{trace_id}/view", response_model=TraceTree, responses=NOT_FOUND)
-    def trace_view(
-        store: TheStore,
-        judges: TheJudges,
-        caller: Reader,
-        trace_id: TraceId,
-        limit: Limit = MOST_EVALUATIONS,
-        joined: Joined = False,
-    ) -> Response:
-        """One trace as people read it: a tree with values, and results beside their spans."""
-        wanted, found = read_stored(store, caller.space, trace_id, joined=joined)
-        view = view_trace(found.spans, results_of(found), limit)
-        return json_response(
-            {
-                "trace_id": wanted,
-                "view": _VIEWS.dump_python(view, mode="json"),
-                "evaluations": [
-                    evaluation_answer(each, judges).model_dump(mode="json")
-                    for each in found.evaluations
-                ],
-            }
-        )
 
-    return router
+@router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
+def trace(parts: TheParts, caller: Reader, trace_id: TraceId) -> Response:
+    """One trace with all its spans, and the evaluations of its records."""
+    wanted, found = read_stored(parts.store, caller.space, trace_id)
+    tree = SpanTree(found.spans)
+    # Not checked against the model: that takes half a second for ten thousand spans.
+    return json_response(
+        {
+            "trace_id": wanted,
+            "spans": spans_to_flat_json(tree.spans),
+            "spanless_events": spans_to_flat_json(tree.strays),
+            "evaluations": _evaluations(found, parts.judges),
+            "foreign_results": [
+                answer_of(ForeignResultItem, each, time=time_at(each.time_ns)).model_dump(
+                    mode="json"
+                )
+                for each in foreign_results(tree.spans)
+            ],
+        }
+    )
+
+
+@router.get("/traces/{trace_id}/view", response_model=TraceTree, responses=NOT_FOUND)
+def trace_view(
+    parts: TheParts,
+    caller: Reader,
+    trace_id: TraceId,
+    limit: Limit = MOST_EVALUATIONS,
+    joined: Joined = False,
+) -> Response:
+    """One trace as people read it: a tree with values, and results beside their spans."""
+    wanted, found = read_stored(parts.store, caller.space, trace_id, joined=joined)
+    view = view_trace(found.spans, results_of(found), limit)
+    return json_response(
+        {
+            "trace_id": wanted,
+            "view": _VIEWS.dump_python(view, mode="json"),
+            "evaluations": _evaluations(found, parts.judges),
+        }
+    )
+
+
+def _evaluations(found: StoredTrace, judges: KnownJudges) -> list[JsonValue]:
+    return [evaluation_answer(each, judges).model_dump(mode="json") for each in found.evaluations]
 
 
 def _search(store: Store, query: TraceQuery, texts: Sequence[str]) -> span_queries.TracePage:
@@ -200,112 +195,90 @@ def _result(row: EvaluationRow, task: TaskRow) -> ResultView:
     )
 
 
-def _foreign(result: ForeignResult) -> dict[str, JsonValue]:
-    return answer_of(ForeignResultItem, result, time=time_at(result.time_ns)).model_dump(
-        mode="json"
-    )
-
-
 _MOST_FILTER: Final = 10_000
 _RESULTS: Final = TypeAdapter(list[ResultView])
 
 
-@cache
-def trace_parts_router() -> APIRouter:
-    """Make the routes below `/api/v1/traces/{trace_id}`."""
-    router = APIRouter(
-        prefix="/api/v1/traces/{trace_id}",
-        tags=["results"],
-        responses={**PROBLEMS, **NOT_FOUND},
-        dependencies=(*COMMON, Depends(caught_up)),
+@router.get("/traces/{trace_id}/columns", response_model=TraceRows, responses=NOT_FOUND)
+def columns(
+    parts: TheParts,
+    caller: Reader,
+    trace_id: TraceId,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+    joined: Joined = False,
+) -> Response:
+    """The rows of a waterfall as one array a field: 30,000 spans are about 1.3 MB.
+
+    Without `limit` all rows are there.
+    """
+    wanted, found = read_stored(parts.store, caller.space, trace_id, joined=joined)
+    results = results_of(found)
+    tree = SpanTree(found.spans)
+    known = set(tree.span_ids)
+    beside = [each for each in results if known.isdisjoint(each.span_ids)]
+    resource = tree.true_roots[0].resource
+    return json_response(
+        {
+            "trace_id": wanted,
+            "service_name": resource.service_name,
+            "service_version": resource.service_version,
+            "environment": resource.environment,
+            "columns": _written(trace_columns(tree, results, limit)),
+            "evaluations": _evaluations(found, parts.judges),
+            "tasks": _RESULTS.dump_python(beside, mode="json"),
+        }
     )
 
-    @router.get("/columns", response_model=TraceRows)
-    def columns(
-        store: TheStore,
-        judges: TheJudges,
-        caller: Reader,
-        trace_id: TraceId,
-        limit: Annotated[int | None, Query(ge=1)] = None,
-        joined: Joined = False,
-    ) -> Response:
-        """The rows of a waterfall as one array a field: 30,000 spans are about 1.3 MB.
 
-        Without `limit` all rows are there.
-        """
-        wanted, found = read_stored(store, caller.space, trace_id, joined=joined)
-        results = results_of(found)
-        tree = SpanTree(found.spans)
-        known = set(tree.span_ids)
-        beside = [each for each in results if known.isdisjoint(each.span_ids)]
-        resource = tree.true_roots[0].resource
-        return json_response(
-            {
-                "trace_id": wanted,
-                "service_name": resource.service_name,
-                "service_version": resource.service_version,
-                "environment": resource.environment,
-                "columns": _written(trace_columns(tree, results, limit)),
-                "evaluations": [
-                    evaluation_answer(each, judges).model_dump(mode="json")
-                    for each in found.evaluations
-                ],
-                "tasks": _RESULTS.dump_python(beside, mode="json"),
-            }
-        )
+@router.get("/traces/{trace_id}/agents", responses=NOT_FOUND)
+def agents(
+    parts: TheParts, caller: Reader, trace_id: TraceId, joined: Joined = False
+) -> TraceAgents:
+    """The work of each agent: calls, tools, retries, tokens, cost, failures, hand-overs."""
+    _, found = read_stored(parts.store, caller.space, trace_id, joined=joined)
+    return TraceAgents(items=tuple(agent_lines(SpanTree(found.spans), parts.prices.of_call)))
 
-    @router.get("/agents")
-    def agents(
-        store: TheStore,
-        prices: ThePrices,
-        caller: Reader,
-        trace_id: TraceId,
-        joined: Joined = False,
-    ) -> TraceAgents:
-        """The work of each agent: calls, tools, retries, tokens, cost, failures, hand-overs."""
-        _, found = read_stored(store, caller.space, trace_id, joined=joined)
-        return TraceAgents(items=tuple(agent_lines(SpanTree(found.spans), prices.of_call)))
 
-    @router.get("/turn")
-    def turn(store: TheStore, caller: Reader, trace_id: TraceId) -> TraceTurn:
-        """The trace as a turn of a conversation: question, calls of tools, answer."""
-        wanted, found = read_stored(store, caller.space, trace_id)
-        return TraceTurn(trace_id=wanted, turn=view_turn(SpanTree(found.spans)))
+@router.get("/traces/{trace_id}/turn", responses=NOT_FOUND)
+def turn(parts: TheParts, caller: Reader, trace_id: TraceId) -> TraceTurn:
+    """The trace as a turn of a conversation: question, calls of tools, answer."""
+    wanted, found = read_stored(parts.store, caller.space, trace_id)
+    return TraceTurn(trace_id=wanted, turn=view_turn(SpanTree(found.spans)))
 
-    @router.get("/matches")
-    def matches(
-        store: TheStore,
-        caller: Reader,
-        trace_id: TraceId,
-        filter: Annotated[
-            str,
-            Query(
-                max_length=_MOST_FILTER,
-                description="A span filter as profiles write it, as JSON: "
-                '`{"WithStatus": {"status": "Error"}}`. Any other text is a pattern that is '
-                "searched for in names.",
-            ),
-        ],
-        joined: Joined = False,
-    ) -> TraceMatches:
-        """The spans that a filter of the profiles' language selects."""
-        select = _read_filter(filter)
-        _, found = read_stored(store, caller.space, trace_id, joined=joined)
-        try:
-            matched = select(SpanTree(found.spans))
-            return TraceMatches(span_ids=tuple(span.span_id for span in matched))
-        except TaskFault as error:
-            raise ProblemError(400, f"filter: {error}") from error
 
-    @router.get("/export", response_class=Response)
-    def export(store: TheStore, caller: Reader, trace_id: TraceId) -> Response:
-        """The spans as a file of OTLP JSON."""
-        wanted, found = read_stored(store, caller.space, trace_id)
-        answer = json_response(spans_to_otlp_json(SpanTree(found.spans).spans))
-        answer.headers.update(file_headers(f"{wanted}.otlp.json"))
-        return answer
+@router.get("/traces/{trace_id}/matches", responses=NOT_FOUND)
+def matches(
+    parts: TheParts,
+    caller: Reader,
+    trace_id: TraceId,
+    filter: Annotated[
+        str,
+        Query(
+            max_length=_MOST_FILTER,
+            description="A span filter as profiles write it, as JSON: "
+            '`{"WithStatus": {"status": "Error"}}`. Any other text is a pattern that is '
+            "searched for in names.",
+        ),
+    ],
+    joined: Joined = False,
+) -> TraceMatches:
+    """The spans that a filter of the profiles' language selects."""
+    select = _read_filter(filter)
+    _, found = read_stored(parts.store, caller.space, trace_id, joined=joined)
+    try:
+        matched = select(SpanTree(found.spans))
+        return TraceMatches(span_ids=tuple(span.span_id for span in matched))
+    except TaskFault as error:
+        raise ProblemError(400, f"filter: {error}") from error
 
-    return router
+
+@router.get("/traces/{trace_id}/export", response_class=Response, responses=NOT_FOUND)
+def export(parts: TheParts, caller: Reader, trace_id: TraceId) -> Response:
+    """The spans as a file of OTLP JSON."""
+    wanted, found = read_stored(parts.store, caller.space, trace_id)
+    answer = json_response(spans_to_otlp_json(SpanTree(found.spans).spans))
+    answer.headers.update(file_headers(f"{wanted}.otlp.json"))
+    return answer
 
 
 def _written(columns: TraceColumns) -> JsonValue:

@@ -7,8 +7,9 @@ from typing import Final
 
 from fastapi import FastAPI
 
-from collector.api.app import PROBES, make_app
+from collector.api.app import make_app
 from collector.api.parts import ProbeParts, Unready
+from collector.api.status import probes
 from collector.fleet.answers import FleetAnswers
 from collector.fleet.database import open_beside
 from collector.fleet.store import FleetStore
@@ -16,7 +17,7 @@ from collector.fleet.tokens import FleetTokens
 from collector.fleet.topic_log import TopicLog
 from collector.judging.providers import JudgeProviders
 from collector.metrics import CollectorMetrics
-from collector.receivers.http.receiver import HttpReceiver, http_router
+from collector.receivers.http.receiver import HttpReceiver, ingest
 from collector.receivers.kafka.settings import KafkaSettings
 from collector.served import Served
 from collector.settings.model import CollectorSettings
@@ -71,7 +72,7 @@ class FleetProcess(Served):
             metrics=self.metrics.registry,
             unready=unready,
         )
-        routers = PROBES if receiver is None else (http_router, *PROBES)
+        routers = (probes,) if receiver is None else (ingest, probes)
         return make_app(parts, self.gate, receiver, routers)
 
     def stored_answers(

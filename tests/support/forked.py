@@ -127,10 +127,7 @@ def _fork_for_each(requests: socket.socket) -> dict[str, Any]:
     """
     for module in _IMPORTED:
         __import__(module)
-    from collector.api.app import ROUTERS  # loads all of a collector: in the fork server alone
-
-    for make_router in ROUTERS:
-        make_router()  # kept: a third of a start
+    __import__("collector.api.routes")  # loads all of a collector: in the fork server alone
     assert threading.active_count() == 1, "only a process of one thread can be forked"
     gc.collect()
     gc.freeze()

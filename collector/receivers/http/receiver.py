@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import cache
 from typing import Any, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -133,43 +132,43 @@ def _receiver(request: Request) -> HttpReceiver:
     return found
 
 
-@cache
-def http_router() -> APIRouter:
-    """Make the routes that take spans, log records and records, once for all collectors."""
-    router = APIRouter(tags=["ingest"], dependencies=[Depends(BEARER)])
+ingest = APIRouter(tags=["ingest"], dependencies=[Depends(BEARER)])
+"""The routes that take spans, log records and records."""
 
-    @router.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
-    async def traces(request: Request) -> Response:
-        """Take an OTLP trace export request, protobuf or JSON, compressed or plain."""
-        return await _receiver(request).otlp(request, Signal.TRACES)
 
-    @router.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
-    async def logs(request: Request) -> Response:
-        """Take an OTLP logs export request: its events `scouter.eval_record` are records."""
-        return await _receiver(request).otlp(request, Signal.LOGS)
+@ingest.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
+async def traces(request: Request) -> Response:
+    """Take an OTLP trace export request, protobuf or JSON, compressed or plain."""
+    return await _receiver(request).otlp(request, Signal.TRACES)
 
-    @router.post("/v1/metrics", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
-    async def metrics(request: Request) -> Response:
-        """Take an OTLP metrics export request and drop it, so that its sender logs no error."""
-        return await _receiver(request).otlp(request, Signal.METRICS)
 
-    @router.post(
-        "/v1/records",
-        response_model=RecordsAnswer,
-        response_model_exclude_none=True,
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {JSON: {"schema": _RECORDS_BODY}},
-            }
-        },
-        responses=_PROBLEMS,
-    )
-    async def records(request: Request) -> Response:
-        """Take records. Items that cannot be used are put aside and named in the answer."""
-        return await _receiver(request).records(request)
+@ingest.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
+async def logs(request: Request) -> Response:
+    """Take an OTLP logs export request: its events `scouter.eval_record` are records."""
+    return await _receiver(request).otlp(request, Signal.LOGS)
 
-    return router
+
+@ingest.post("/v1/metrics", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
+async def metrics(request: Request) -> Response:
+    """Take an OTLP metrics export request and drop it, so that its sender logs no error."""
+    return await _receiver(request).otlp(request, Signal.METRICS)
+
+
+@ingest.post(
+    "/v1/records",
+    response_model=RecordsAnswer,
+    response_model_exclude_none=True,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": _RECORDS_BODY}},
+        }
+    },
+    responses=_PROBLEMS,
+)
+async def records(request: Request) -> Response:
+    """Take records. Items that cannot be used are put aside and named in the answer."""
+    return await _receiver(request).records(request)
 
 
 class IngestFront:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from collector.api.app import ROUTERS
 from collector.api.parameters import read_cursor, write_cursor
+from collector.api.routes import ROUTERS
 from collector.problem import ProblemError
 from tests.collector.conftest import Service, Start, save_answers
 
@@ -244,7 +244,7 @@ def test_probes(untouched: Service) -> None:
 
 def test_an_application_has_the_very_routes_of_the_routers(untouched: Service) -> None:
     """None of its own, as these would be made at its first request, and take that long."""
-    made = {id(route) for make_router in ROUTERS for route in make_router().routes}
+    made = {id(route) for router in ROUTERS for route in router.routes}
     assert made <= {id(route) for route in untouched.collector.app.routes}
 
 

@@ -19,7 +19,7 @@ from starlette.types import Scope as AsgiScope
 from collector.access.caller import ALL_SCOPES, CALLER, Caller
 from collector.log.brokers import Brokers
 from collector.log.port import Kind
-from collector.receivers.http.receiver import HttpReceiver, give_receiver, http_router
+from collector.receivers.http.receiver import HttpReceiver, give_receiver, ingest
 from collector.receivers.intake import Intake
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
@@ -53,7 +53,7 @@ class Room:
         )
         self.spaced = self.way.in_space(SPACE)
         app = FastAPI()
-        app.include_router(http_router())
+        app.include_router(ingest)
         telemetry = IngestTelemetry(CollectorRegistry(), lambda: self.way.budget.used)
         give_receiver(app, HttpReceiver(self.way, telemetry))
         app.add_middleware(LetIn)
