@@ -15,13 +15,8 @@ from collector.access.gate import AccessFront, Gate
 from collector.api.front import IS_BEHIND, ApiFront, WireFront
 from collector.api.parts import ProbeParts, give_parts
 from collector.problem import ProblemError, problem_response
-from collector.receivers.http.receiver import (
-    HttpReceiver,
-    IngestFront,
-    endpoints_of,
-    give_receiver,
-    ingest,
-)
+from collector.receivers.http.receiver import HttpReceiver, give_receiver, ways_in
+from collector.receivers.refusals import problem_of
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -62,13 +57,11 @@ def make_app(
         redoc_url=None,
         redirect_slashes=False,  # to whatever Host says, before anybody requires a token
     )
-    app.add_exception_handler(ProblemError, _on_problem)
-    app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(TransientError, _on_transient)
-    app.add_exception_handler(Exception, _on_fault)
+    errors = ProblemError, HTTPException, RequestValidationError, TransientError, Exception
+    for kind in errors:
+        app.add_exception_handler(kind, _on_error)
     if receiver is not None:
-        app.add_middleware(IngestFront, endpoints=endpoints_of(ingest))
+        app.router.routes.extend(ways_in())
         give_receiver(app, receiver)
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)
@@ -81,16 +74,26 @@ def make_app(
     return app
 
 
-async def _on_problem(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ProblemError)  # noqa: S101 registered for nothing else
-    if error.status == HTTPStatus.NOT_FOUND and getattr(request.state, IS_BEHIND, False):
-        detail = f"{error.detail} yet, and the collector is behind; ask again"
-        return problem_response(503, detail, {"Retry-After": "2"})
-    return problem_response(error.status, error.detail, error.headers)
+async def _on_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer with a problem document, whatever ended a request."""
+    match error:
+        case ProblemError() | TransientError():
+            problem = problem_of(error)
+            if problem.status == HTTPStatus.NOT_FOUND and getattr(request.state, IS_BEHIND, False):
+                detail = f"{problem.detail} yet, and the collector is behind; ask again"
+                return problem_response(503, detail, {"Retry-After": "2"})
+            return problem_response(problem.status, problem.detail, problem.headers)
+        case HTTPException():
+            return _of_framework(request, error)
+        case RequestValidationError():
+            return problem_response(400, "; ".join(map(_words, error.errors())))
+        case _:
+            _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
+            return problem_response(500, "a fault of the collector; its log says more")
 
 
-async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)  # noqa: S101 registered for nothing else
+def _of_framework(request: Request, error: HTTPException) -> JSONResponse:
+    """A path or method that no route has."""
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # The router names the methods of the first route with that path only.
@@ -113,23 +116,9 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     return problem_response(error.status_code, detail, headers)
 
 
-async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 registered for nothing else
-    return problem_response(400, "; ".join(map(_words, error.errors())))
-
-
 def _words(problem: Mapping[str, Any]) -> str:
     """One problem of a request, with what is said for programmers in words for callers."""
     place = ".".join(map(str, problem["loc"][1:]))
     words = _WORDS.get(problem["type"], "").format_map(problem.get("ctx", {}))
     message = words or str(problem["msg"]).removeprefix("Value error, ")
     return f"{place}: {message}" if place else message
-
-
-async def _on_transient(_: Request, error: Exception) -> JSONResponse:
-    return problem_response(503, str(error), {"Retry-After": "5"})
-
-
-async def _on_fault(request: Request, error: Exception) -> JSONResponse:
-    _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
-    return problem_response(500, "a fault of the collector; its log says more")

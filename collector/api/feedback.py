@@ -23,7 +23,7 @@ from collector.api.parts import TheParts
 from collector.items.record_items import json_bytes
 from collector.items.times import parse_time_ns
 from collector.problem import ProblemError
-from collector.receivers.answers import problem_of
+from collector.receivers.refusals import problem_of
 from collector.store.record_queries import RecordQuery
 from collector.store.rows import NO_TAGS, RecordRow
 from collector.store.span_queries import TraceQuery
@@ -157,7 +157,7 @@ def feedback(parts: TheParts, caller: Sender, body: _Body) -> FeedbackTaken:
                 each.result()
     except (DataError, TransientError) as error:
         raise problem_of(error) from error
-    outcome = taken.outcome()
+    outcome = taken.outcome
     if outcome.problems:
         first = outcome.problems[0]
         if first.reason != "conflict":

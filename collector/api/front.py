@@ -12,6 +12,7 @@ from collector.access.caller import CALLER, Caller
 from collector.access.caller import Scope as CallerScope
 from collector.problem import ProblemError, problem_response
 from collector.receivers.budget import RETRY_AFTER_S, ByteBudget, FullError, Lease
+from collector.receivers.http.body import read_whole
 
 _REST_S: Final = 2.0
 """Seconds in which a client may send the rest of a body after the answer. If its connection were
@@ -311,30 +312,8 @@ async def _body(scope: Scope, receive: Receive, lease: Lease, most: int) -> byte
     media = headers.get(b"content-type")
     if media is None and not _has_body(headers):
         return b""
-    size = headers.get(b"content-length", b"")
-    if size.isdigit() and int(size[:19]) > most:
-        raise _too_large(most)
     is_json = (media or b"").partition(b";")[0].strip().lower() == b"application/json"
-    if not is_json and scope["method"] != "HEAD":
+    if not is_json:
         raise ProblemError(415, "Content-Type: expected application/json")
-    parts: list[bytes] = []
-    is_more = True
-    try:
-        async with asyncio.timeout(_BODY_S):
-            while is_more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ProblemError(400, "the client went away before it had sent the body")
-                part: bytes = message.get("body", b"")
-                if lease.size + len(part) > most:
-                    raise _too_large(most)
-                lease.take(len(part))
-                parts.append(part)
-                is_more = message.get("more_body", False)
-    except TimeoutError as error:
-        raise ProblemError(408, f"the body took more than {_BODY_S:g} s to arrive") from error
-    return b"".join(parts)
-
-
-def _too_large(most: int) -> ProblemError:
-    return ProblemError(413, f"a body has at most {most} bytes here")
+    why = f"a body has at most {most} bytes here"
+    return await read_whole(scope, receive, lease, most, _BODY_S, why)

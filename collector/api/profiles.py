@@ -28,8 +28,8 @@ from collector.api.parameters import (
 from collector.api.parts import Parts, TheParts
 from collector.items.times import time_at
 from collector.problem import SCHEMAS, ProblemError, problems
-from collector.receivers.answers import problem_of
 from collector.receivers.http.body import read_body
+from collector.receivers.refusals import problem_of
 from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.unjudged import Unjudged, UnjudgedQuery
 from collector.worker.profiles import (
@@ -340,16 +340,14 @@ def _unknown(name: str, registered: Iterable[RegisteredProfile]) -> str:
 
 
 def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluation:
-    return Reevaluation(
+    return answer_of(
+        Reevaluation,
+        done,
         profile=alias,
         profile_version=digest,
         dry_run=is_dry,
-        checked=done.checked,
         flipped=len(done.flips),
         stored=len(done.stored),
-        gone=done.gone,
-        moved=done.moved,
-        still_open=done.still_open,
         new_tasks=tuple(_counts(done.new)),
         removed_tasks=tuple(_counts(done.removed)),
         items=tuple(_flip(each, done.stored) for each in done.flips),
@@ -363,12 +361,11 @@ def _counts(counts: TaskCounts) -> list[TaskCount]:
 
 def _flip(flip: Revision, stored: Collection[str]) -> Flip:
     before, after = flip.before, flip.row
-    return Flip(
+    return answer_of(
+        Flip,
+        before,
         scope=before.scope.value,
         uid=before.record_uid,
-        record_id=before.record_id,
-        trace_id=before.trace_id,
-        session_id=before.session_id,
         before=before.outcome,
         after=after.outcome,
         before_version=before.profile_digest,

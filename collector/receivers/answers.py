@@ -1,11 +1,10 @@
-"""Outcomes of the items of a request, and the answers that report them to senders.
+"""Requests of OTLP on their way in, and the answers that report their items to senders.
 
 In the words of OTLP, be it over HTTP or gRPC, or as a problem document.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fastapi import Response
@@ -14,97 +13,46 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from pydantic import BaseModel
 
-from collector.items.limits import TooLargeError
 from collector.problem import ProblemError
-from collector.receivers.budget import RETRY_AFTER_S, FullError
-from collector.receivers.intake import Intake, Outcome, Taken
+from collector.receivers.intake import Intake, Outcome, Problem, Taken
+from collector.receivers.refusals import kind_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
-from scouter.errors import DataError, TransientError
-
-_JSON_NAMES: Final = {Signal.TRACES: "rejectedSpans", Signal.LOGS: "rejectedLogRecords"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
-    """The items of a request that were not accepted: how many, and why the first was not."""
-
-    signal: Signal
-    count: int
-    message: str
-
-    def to_protobuf(self) -> bytes:
-        """The answer of the service, serialized; text in it has to be Unicode."""
-        if not self.count:
-            return b""  # a message without fields
-        message = self.message.encode("utf-8", "replace").decode()
-        if self.signal is Signal.TRACES:
-            traces = ExportTraceServiceResponse()
-            traces.partial_success.rejected_spans = self.count
-            traces.partial_success.error_message = message
-            return traces.SerializeToString()
-        logs = ExportLogsServiceResponse()
-        logs.partial_success.rejected_log_records = self.count
-        logs.partial_success.error_message = message
-        return logs.SerializeToString()
-
-    def to_json(self) -> dict[str, object]:
-        """The answer of the service as OTLP/JSON."""
-        if not self.count:
-            return {}
-        partial = {_JSON_NAMES[self.signal]: str(self.count), "errorMessage": self.message}
-        return {"partialSuccess": partial}
-
-
-class OtlpIntake:
-    """Hands requests of traces and logs to the way in; drops those of metrics.
+def take_otlp(
+    telemetry: IngestTelemetry, way: Intake, signal: Signal, data: bytes, source: str,
+    *, is_json: bool = False,
+) -> Taken:  # fmt: skip
+    """Take the good items of a request of traces or logs; one of metrics is dropped.
 
     Args:
         telemetry: Counts bytes, and what is ignored.
+        way: The way in, of the sender's space.
+        signal: `TRACES`, `LOGS` or `METRICS`, of which nothing is decoded: an autoconfigured SDK
+            would log an error if they were not answered with success.
+        data: The request, decompressed.
+        source: Name of the receiver, `http` or `grpc`.
+        is_json: True for OTLP/JSON, else protobuf.
+
+    Raises:
+        DataError: The bytes are no such request.
+        TooLargeError: It is beyond a limit as a whole.
     """
-
-    def __init__(self, telemetry: IngestTelemetry) -> None:
-        self._telemetry = telemetry
-
-    def take(
-        self, way: Intake, signal: Signal, data: bytes, source: str, *, is_json: bool = False
-    ) -> Taken:
-        """Take the good items of a request.
-
-        Args:
-            way: The way in, of the sender's space.
-            signal: `TRACES`, `LOGS` or `METRICS`, of which nothing is decoded: an autoconfigured
-                SDK would log an error if they were not answered with success.
-            data: The request, decompressed.
-            source: Name of the receiver, `http` or `grpc`.
-            is_json: True for OTLP/JSON, else protobuf.
-
-        Raises:
-            DataError: The bytes are no such request.
-            TooLargeError: It is beyond a limit as a whole.
-        """
-        self._telemetry.body(source, signal, len(data))
-        if signal is Signal.METRICS:
-            self._telemetry.ignored_metrics(source)
-            return Taken()
-        if signal is Signal.TRACES:
-            return way.traces(data, source, is_json=is_json)
-        taken = way.logs(data, source, is_json=is_json)
-        if taken.ignored:
-            self._telemetry.ignored(source, taken.ignored)
-        return taken
-
-
-def rejected_of(signal: Signal, taken: Taken) -> Rejected:
-    """Sum up what was not accepted, once every future is done."""
-    problems = taken.outcome().problems
-    message = problems[0].message if problems else ""
-    return Rejected(signal=signal, count=len(problems), message=message)
+    telemetry.body(source, signal, len(data))
+    if signal is Signal.METRICS:
+        telemetry.ignored_metrics(source)
+        return Taken()
+    if signal is Signal.TRACES:
+        return way.traces(data, source, is_json=is_json)
+    taken = way.logs(data, source, is_json=is_json)
+    if taken.ignored:
+        telemetry.ignored(source, taken.ignored)
+    return taken
 
 
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
-_GRPC_CODES: Final = {400: 3, 401: 16, 403: 7, 408: 3, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}
-"""INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAVAILABLE."""
+_JSON_NAMES: Final = {Signal.TRACES: "rejectedSpans", Signal.LOGS: "rejectedLogRecords"}
 
 
 class OtlpStatus(BaseModel):
@@ -149,22 +97,30 @@ class _Json(Response):
         super().__init__(json.dumps(content).encode(), status_code, headers)
 
 
-def problem_of(error: ProblemError | DataError | TransientError) -> ProblemError:
-    """The status and the headers of the answer to an error."""
-    if isinstance(error, ProblemError):
-        return error
-    if isinstance(error, FullError):
-        return ProblemError(429, error.message, RETRY_AFTER_S)
-    if isinstance(error, TransientError):
-        return ProblemError(503, str(error), 5)
-    return ProblemError(413 if isinstance(error, TooLargeError) else 400, str(error))
+def protobuf_answer(signal: Signal, problems: Sequence[Problem]) -> bytes:
+    """Say what was not accepted, and why the first was not; text in it has to be Unicode."""
+    if not problems:
+        return b""  # a message without fields
+    message = problems[0].message.encode("utf-8", "replace").decode()
+    if signal is Signal.TRACES:
+        traces = ExportTraceServiceResponse()
+        traces.partial_success.rejected_spans = len(problems)
+        traces.partial_success.error_message = message
+        return traces.SerializeToString()
+    logs = ExportLogsServiceResponse()
+    logs.partial_success.rejected_log_records = len(problems)
+    logs.partial_success.error_message = message
+    return logs.SerializeToString()
 
 
-def otlp_answer(rejected: Rejected, *, is_json: bool) -> Response:
+def otlp_answer(signal: Signal, problems: Sequence[Problem], *, is_json: bool) -> Response:
     """Write the answer to a request that was taken, in the request's encoding."""
-    if is_json:
-        return _Json(rejected.to_json(), 200, {})
-    return Response(rejected.to_protobuf(), media_type=PROTOBUF)
+    if not is_json:
+        return Response(protobuf_answer(signal, problems), media_type=PROTOBUF)
+    if not problems:
+        return _Json({}, 200, {})
+    partial = {_JSON_NAMES[signal]: str(len(problems)), "errorMessage": problems[0].message}
+    return _Json({"partialSuccess": partial}, 200, {})
 
 
 def otlp_error(problem: ProblemError, media: str) -> Response:
@@ -172,7 +128,7 @@ def otlp_error(problem: ProblemError, media: str) -> Response:
 
     The full sentence goes to people; protobuf text has to be Unicode.
     """
-    code = _GRPC_CODES.get(problem.status, 13)
+    code = kind_of(problem.status).grpc_code
     detail = problem.detail.encode("utf-8", "replace").decode()
     headers = dict(problem.headers)
     if media == PROTOBUF:

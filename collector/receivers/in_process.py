@@ -21,7 +21,7 @@ def in_process_sink(way: Intake) -> Sink:
             future.result()
         if batch.drops:  # last: what is refused comes again, with the same counts
             way.take_dropped(batch.drops).result()
-        problems = taken.outcome().problems
+        problems = taken.outcome.problems
         said = f"record {problems[0].index}: {problems[0].message}" if problems else ""
         return GUARD.rejected("records", len(problems), said)
 

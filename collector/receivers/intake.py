@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -58,6 +57,8 @@ class Delivery:
     data: bytes
     source: str
     """Its place: `kafka:TOPIC:PARTITION:OFFSET`."""
+    dropped: str = ""
+    """Text of the header that reports drops, where that is read apart."""
     unreadable: str = ""
     """Reason that the broker's client cannot read it; then the data is a batch of messages."""
 
@@ -81,14 +82,17 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
 
 
+_NOTHING: Final = Outcome()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """A request on its way to where it is durable."""
 
     futures: "tuple[Future[Any], ...]" = ()
     """All have to be done before the request may be acknowledged."""
-    outcome: Callable[[], Outcome] = Outcome
-    """Sums up, once every future is done."""
+    outcome: Outcome = _NOTHING
+    """Holds once every future is done."""
     ignored: int = 0
     """Log records of which nothing is stored."""
 
@@ -220,7 +224,7 @@ class Intake:
             refused = check_protobuf(data, self.limits)
             futures = [self._append(Kind.SPANS, data, source)] if data else []
         problems = tuple(_problem(0, "invalid_span", each.message) for each in refused)
-        return Taken(futures=tuple(futures), outcome=partial(Outcome, problems=problems))
+        return Taken(futures=tuple(futures), outcome=Outcome(problems=problems))
 
     def logs(self, data: bytes, source: str, *, is_json: bool = False) -> Taken:
         """Take an OTLP request of logs; raises as `traces` does."""
@@ -241,7 +245,7 @@ class Intake:
         items = read_records_body(data, self.limits)
         checked, problems = self._check(items, len(data))
         if is_whole and (refused := self._outcome(checked, problems)[0]).problems:
-            return Taken(outcome=lambda: refused)
+            return Taken(outcome=refused)
         futures = [self._append(Kind.RECORDS, data, source)] if items else []
         return self._taken(futures, checked, problems)
 
@@ -378,7 +382,7 @@ class Intake:
         (outcome, records), space = self._outcome(checked, problems), self._space
         if records:
             futures[0].add_done_callback(lambda done: self._remember(done, space, records))
-        return Taken(futures=tuple(futures), outcome=lambda: outcome)
+        return Taken(futures=tuple(futures), outcome=outcome)
 
     def _remember(self, done: "Future[Any]", space: str, records: Sequence[CheckedRecord]) -> None:
         if done.exception() is None:

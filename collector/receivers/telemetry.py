@@ -3,22 +3,19 @@
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from collector.items.limits import TooLargeError
 from collector.problem import ProblemError
-from collector.receivers.budget import FullError
+from collector.receivers.refusals import kind_of, problem_of
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _LABELS: Final = ("receiver", "signal")
-_OF_STATUS: Final = {408: "slow", 413: "too_large", 415: "unsupported", 429: "full"}
 
 
 class Signal(StrEnum):
@@ -28,14 +25,6 @@ class Signal(StrEnum):
     LOGS = "logs"
     METRICS = "metrics"
     RECORDS = "records"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Series:
-    """Prometheus series of one receiver and signal, looked up once and not for every request."""
-
-    duration: Histogram
-    bytes: Counter
 
 
 class IngestTelemetry:
@@ -87,7 +76,6 @@ class IngestTelemetry:
             registry=registry,
         )
         gauge.set_function(in_flight)
-        self._known: dict[tuple[str, Signal], _Series] = {}
 
     @contextmanager
     def request(self, receiver: str, signal: Signal) -> Generator[None]:
@@ -96,14 +84,16 @@ class IngestTelemetry:
         try:
             yield
         except (ProblemError, DataError, TransientError) as error:
-            self._refused.labels(receiver, signal.value, reason_of(error)).inc()
+            self._refused.labels(
+                receiver, signal.value, kind_of(problem_of(error).status).word
+            ).inc()
             raise
         finally:
-            self._series(receiver, signal).duration.observe(perf_counter() - began)
+            self._duration.labels(receiver, signal.value).observe(perf_counter() - began)
 
     def body(self, receiver: str, signal: Signal, size: int) -> None:
         """Count the bytes of a body."""
-        self._series(receiver, signal).bytes.inc(size)
+        self._bytes.labels(receiver, signal.value).inc(size)
 
     def ignored(self, receiver: str, count: int) -> None:
         """Count log records that nothing is stored of."""
@@ -122,25 +112,3 @@ class IngestTelemetry:
     def lost(self, receiver: str, queue: str, number: int) -> None:
         """Count messages of a partition or stream that were gone before they were read."""
         self._lost.labels(receiver, queue).inc(number)
-
-    def _series(self, receiver: str, signal: Signal) -> "_Series":
-        """Series of a receiver and signal; they are made at its first request."""
-        found = self._known.get((receiver, signal))
-        if found is None:
-            found = _Series(
-                duration=self._duration.labels(receiver, signal.value),
-                bytes=self._bytes.labels(receiver, signal.value),
-            )
-            self._known[receiver, signal] = found
-        return found
-
-
-def reason_of(error: ProblemError | DataError | TransientError) -> str:
-    """One word for why a request was refused."""
-    if isinstance(error, ProblemError):
-        return _OF_STATUS.get(error.status, "invalid")
-    if isinstance(error, FullError):
-        return "full"
-    if isinstance(error, TransientError):
-        return "unavailable"
-    return "too_large" if isinstance(error, TooLargeError) else "invalid"

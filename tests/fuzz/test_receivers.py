@@ -22,8 +22,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from collector.log.port import Kind
+from collector.receivers.intake import Delivery
 from collector.receivers.kafka.intake import KafkaIntake
-from collector.receivers.message_servers.receiver import Message as Queued
 from collector.receivers.message_servers.receiver import MessageReceiver
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
@@ -75,8 +76,8 @@ class Ways:
         self.kafka.finish()
 
     def from_queue(self, topic: str, value: bytes) -> None:
-        is_spans = topic == "scouter.spans"
-        told = Queued(is_spans=is_spans, data=value, dropped="\xff=1, full=x", source="queue")
+        kind = Kind.SPANS if topic == "scouter.spans" else Kind.RECORDS
+        told = Delivery(kind=kind, data=value, dropped="\xff=1, full=x", source="queue")
         assert self.queue.store([told])
 
 

@@ -28,9 +28,10 @@ from collector.access.caller import Caller, Scope
 from collector.access.gate import OF_PROXIES, Gate
 from collector.items.drop_reports import merge_dropped
 from collector.problem import ProblemError
-from collector.receivers.answers import OtlpIntake, rejected_of
+from collector.receivers.answers import protobuf_answer, take_otlp
 from collector.receivers.budget import FullError, Lease
 from collector.receivers.intake import Intake
+from collector.receivers.refusals import kind_of, problem_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from collector.settings.values import HostPort, Tls
 from scouter.errors import ConfigError, DataError, TransientError
@@ -147,6 +148,7 @@ _STREAMS: Final = 100
 _HANDSHAKE_S: Final = 10.0
 """Seconds from a connection to its first frame: a place that is taken so long is nobody else's."""
 _PING_S: Final = 60.0
+_CODES: Final[dict[int, grpc.StatusCode]] = {each.value[0]: each for each in grpc.StatusCode}
 _SERVICES: Final = {
     "opentelemetry.proto.collector.trace.v1.TraceService": Signal.TRACES,
     "opentelemetry.proto.collector.logs.v1.LogsService": Signal.LOGS,
@@ -182,7 +184,6 @@ class GrpcReceiver:
         keep_alive_s: float,
     ) -> None:
         self._ingest, self._telemetry, self._gate = ingest, telemetry, gate
-        self._intake = OtlpIntake(telemetry)
         # Together the messages that are being read take no more than half of the memory.
         half = ingest.budget.limit // (2 * ingest.limits.max_body)
         self._slots = ReadSlots(max(1, min(_WORKERS, half)))
@@ -239,17 +240,11 @@ class GrpcReceiver:
             try:
                 with self._telemetry.request("grpc", signal):
                     return self._take(signal, messages, context)
-            except ProblemError as error:
-                _refuse_caller(context, error)
-            except FullError as error:
-                _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, error)
-            except TransientError as error:
-                _refuse(context, grpc.StatusCode.UNAVAILABLE, error)
-            except DataError as error:
-                _refuse(context, grpc.StatusCode.INVALID_ARGUMENT, error)
+            except (ProblemError, DataError, TransientError) as error:
+                _refuse(context, problem_of(error))
             except Exception as error:  # noqa: BLE001 a sender must not see what broke here
                 _log.exception("gRPC %s failed", signal.value)
-                _refuse(context, grpc.StatusCode.INTERNAL, DataError(f"a fault: {error!r}"))
+                _refuse(context, ProblemError(500, f"a fault: {error!r}"))
 
         return export
 
@@ -262,7 +257,7 @@ class GrpcReceiver:
             with self._slots.slot(caller.token_id, context.cancel):
                 data = self._read(messages, lease)
             with self._decoders:
-                taken = self._intake.take(ingest, signal, data, "grpc")
+                taken = take_otlp(self._telemetry, ingest, signal, data, "grpc")
             lease.keep_until(taken.futures)
             deadline = time.monotonic() + COMMIT_S
             try:
@@ -273,7 +268,7 @@ class GrpcReceiver:
                     ingest.take_dropped(dropped).result(deadline - time.monotonic())
             except FutureTimeoutError as error:
                 raise TransientError(f"no commit within {COMMIT_S:g} s", 5) from error
-        return rejected_of(signal, taken).to_protobuf()
+        return protobuf_answer(signal, taken.outcome.problems)
 
     def _caller(self, context: "grpc.ServicerContext") -> Caller:
         metadata: Any = context.invocation_metadata()
@@ -333,36 +328,19 @@ def _dropped(context: "grpc.ServicerContext") -> Dropped:
     return merge_dropped(values)
 
 
-def _refuse_caller(context: "grpc.ServicerContext", problem: ProblemError) -> NoReturn:
-    """End the call of somebody who is not let in."""
-    code = {
-        400: grpc.StatusCode.INVALID_ARGUMENT,
-        401: grpc.StatusCode.UNAUTHENTICATED,
-        403: grpc.StatusCode.PERMISSION_DENIED,
-        429: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    }.get(problem.status, grpc.StatusCode.UNAVAILABLE)
-    wait_s = problem.retry_after_s
-    error = DataError(problem.detail) if wait_s is None else TransientError(problem.detail, wait_s)
-    _refuse(context, code, error)
-
-
-def _refuse(
-    context: "grpc.ServicerContext", code: grpc.StatusCode, error: DataError | TransientError
-) -> NoReturn:
+def _refuse(context: "grpc.ServicerContext", problem: ProblemError) -> NoReturn:
     """End a call; where it may be retried, say after how long in both forms that clients read."""
-    text = error.message if isinstance(error, TransientError) else str(error)
-    message = text.encode("utf-8", "replace").decode()[:2000]
-    number: int = code.value[0]
-    status = Status(code=number, message=message)
+    message = problem.detail.encode("utf-8", "replace").decode()[:2000]
+    status = Status(code=kind_of(problem.status).grpc_code, message=message)
     trailing: list[tuple[str, bytes]] = []
-    if isinstance(error, TransientError):
+    if problem.retry_after_s is not None:
         info = RetryInfo()
-        info.retry_delay.FromMilliseconds(int((error.retry_after_s or 5) * 1000))
+        info.retry_delay.FromSeconds(problem.retry_after_s)
         detail = AnyMessage()
         detail.Pack(info)
         status.details.append(detail)
         trailing.append(("google.rpc.retryinfo-bin", info.SerializeToString()))
     trailing.append(("grpc-status-details-bin", status.SerializeToString()))
     context.set_trailing_metadata(tuple(trailing))
-    context.abort(code, message)
+    context.abort(_CODES[status.code], message)
     raise AssertionError  # abort raises

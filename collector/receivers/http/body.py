@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 from fastapi import Request
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 from collector.items.limits import Limits
 from collector.problem import ProblemError
@@ -135,16 +135,10 @@ async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:
         ProblemError: 413 too large, 415 another encoding, 400 broken compression, 408 too slow.
         FullError: There is no memory for it now.
     """
-    headers = request.headers
-    declared = headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and int(declared[:19]) > limits.max_body:
-        raise _too_large(limits)
-    try:
-        async with asyncio.timeout(_BODY_S):
-            data = await _read(request.receive, limits, lease)
-    except TimeoutError as error:
-        raise ProblemError(408, f"the body took more than {_BODY_S} s to arrive") from error
-    encoding = headers.get("content-encoding", "identity").strip().lower()
+    most = limits.max_body
+    why = f"the body is larger than {most} bytes; send smaller batches"
+    data = await read_whole(request.scope, request.receive, lease, most, _BODY_S, why)
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", ""):
         return data
     if encoding not in ENCODINGS:
@@ -162,28 +156,44 @@ async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:
     return await asyncio.to_thread(inflate, data, encoding, limits.max_inflated, lease.take)
 
 
-async def _read(receive: Receive, limits: Limits, lease: Lease) -> bytes:
+async def read_whole(
+    scope: Scope, receive: Receive, lease: Lease, most: int, seconds: float, too_large: str
+) -> bytes:
+    """Read a body as it comes.
+
+    Args:
+        scope: Of its request.
+        receive: The server's.
+        lease: Takes the memory for it.
+        most: Bytes that it may have.
+        seconds: That it may take.
+        too_large: Says what to do about one that is larger.
+
+    Raises:
+        ProblemError: 413 too large, 408 too slow, 400 the client went away.
+        FullError: There is no memory for it now.
+    """
+    declared = dict(scope["headers"]).get(b"content-length", b"")
+    if declared.isdigit() and int(declared[:19]) > most:
+        raise ProblemError(413, too_large)
     parts: list[bytes] = []
-    size = 0
-    is_more = True
-    while is_more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ProblemError(400, "the client went away before it had sent the body")
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > limits.max_body:
-            raise _too_large(limits)
-        lease.take(len(part))
-        parts.append(part)
-        is_more = message.get("more_body", False)
+    size, is_more = 0, True
+    try:
+        async with asyncio.timeout(seconds):
+            while is_more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ProblemError(400, "the client went away before it had sent the body")
+                part: bytes = message.get("body", b"")
+                size += len(part)
+                if size > most:
+                    raise ProblemError(413, too_large)
+                lease.take(len(part))
+                parts.append(part)
+                is_more = message.get("more_body", False)
+    except TimeoutError as error:
+        raise ProblemError(408, f"the body took more than {seconds:g} s to arrive") from error
     return b"".join(parts)
-
-
-def _too_large(limits: Limits) -> ProblemError:
-    return ProblemError(
-        413, f"the body is larger than {limits.max_body} bytes; send smaller batches"
-    )
 
 
 class Decoders:

@@ -5,15 +5,14 @@ Source: OTLP specification 1.x, "OTLP/HTTP" (status codes, partial success, erro
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette.types import ASGIApp, Receive, Send
-from starlette.types import Scope as AsgiScope
+from starlette.routing import Route
 
 from collector.access.caller import Scope, caller_of
 from collector.access.gate import BEARER
@@ -23,17 +22,16 @@ from collector.problem import SCHEMAS, ProblemError, problem_response, problems
 from collector.receivers.answers import (
     JSON,
     PROTOBUF,
-    OtlpIntake,
     OtlpStatus,
     RecordsAnswer,
     otlp_answer,
     otlp_error,
-    problem_of,
     records_answer,
-    rejected_of,
+    take_otlp,
 )
 from collector.receivers.http.body import Decoders, read_body
-from collector.receivers.intake import Intake
+from collector.receivers.intake import Intake, Outcome, Taken
+from collector.receivers.refusals import problem_of
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from scouter.errors import DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER
@@ -50,9 +48,6 @@ _OTLP_BODY: Final[dict[str, Any]] = {
         "content": {PROTOBUF: {}, JSON: {"schema": {"type": "object"}}},
     }
 }
-
-
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class RecordsBodyModel(BaseModel):
@@ -74,52 +69,56 @@ class HttpReceiver:
 
     def __init__(self, ingest: Intake, telemetry: IngestTelemetry) -> None:
         self._ingest, self._telemetry = ingest, telemetry
-        self._intake = OtlpIntake(telemetry)
         self._decoders = Decoders()
 
     async def otlp(self, request: Request, signal: Signal) -> Response:
         """Take an OTLP export request."""
-        ingest, media = self._ingest, _media_type(request)
-        is_json = media == JSON
+        media = _media_type(request)
+        is_json, telemetry = media == JSON, self._telemetry
+
+        def take(into: Intake, data: bytes) -> Taken:
+            return take_otlp(telemetry, into, signal, data, "http", is_json=is_json)
+
         try:
-            with self._telemetry.request("http", signal):
-                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
-                if media not in (PROTOBUF, JSON):
-                    raise ProblemError(415, f"Content-Type: expected {PROTOBUF} or {JSON}")
-                with ingest.lease() as lease:
-                    data = await read_body(request, ingest.limits, lease)
-                    taken = await self._decoders.run(
-                        len(data),
-                        lambda: self._intake.take(into, signal, data, "http", is_json=is_json),
-                    )
-                    await durable(taken.futures)
-                    await _count_drops(into, request)
-                rejected = rejected_of(signal, taken)
+            outcome = await self._take(request, signal, (PROTOBUF, JSON), take)
         except (ProblemError, DataError, TransientError) as error:
             return otlp_error(problem_of(error), media)
-        return otlp_answer(rejected, is_json=is_json)
+        return otlp_answer(signal, outcome.problems, is_json=is_json)
 
     async def records(self, request: Request) -> Response:
         """Take records."""
-        ingest = self._ingest
+
+        def take(into: Intake, data: bytes) -> Taken:
+            self._telemetry.body("http", Signal.RECORDS, len(data))
+            return into.records(data, "http")
+
         try:
-            with self._telemetry.request("http", Signal.RECORDS):
-                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
-                if _media_type(request) != JSON:
-                    raise ProblemError(415, f"Content-Type: expected {JSON}")
-                with ingest.lease() as lease:
-                    data = await read_body(request, ingest.limits, lease)
-                    self._telemetry.body("http", Signal.RECORDS, len(data))
-                    taken = await self._decoders.run(
-                        len(data),
-                        lambda: into.records(data, "http"),
-                    )
-                    await durable(taken.futures)
-                    await _count_drops(into, request)
-                return records_answer(taken.outcome())
+            return records_answer(await self._take(request, Signal.RECORDS, (JSON,), take))
         except (ProblemError, DataError, TransientError) as error:
             problem = problem_of(error)
             return problem_response(problem.status, problem.detail, problem.headers)
+
+    async def _take(
+        self,
+        request: Request,
+        signal: Signal,
+        medias: Sequence[str],
+        take: Callable[[Intake, bytes], Taken],
+    ) -> Outcome:
+        """Read a body and take it in; returns once it is durable."""
+        ingest = self._ingest
+        with self._telemetry.request("http", signal):
+            into = ingest.in_space(caller_of(request, Scope.INGEST).space)
+            if _media_type(request) not in medias:
+                raise ProblemError(415, f"Content-Type: expected {' or '.join(medias)}")
+            with ingest.lease() as lease:
+                data = await read_body(request, ingest.limits, lease)
+                taken = await self._decoders.run(len(data), lambda: take(into, data))
+                await durable(taken.futures)
+                # Last: were the rest refused, the sender would report the same drops again.
+                if dropped := read_dropped(request.headers.get(DROPPED_HEADER, "")):
+                    await durable((into.take_dropped(dropped),))
+        return taken.outcome
 
 
 def give_receiver(app: FastAPI, receiver: HttpReceiver) -> None:
@@ -171,34 +170,17 @@ async def records(request: Request) -> Response:
     return await _receiver(request).records(request)
 
 
-class IngestFront:
-    """ASGI middleware that calls the endpoints of some paths itself.
+def ways_in() -> list[Route]:
+    """Routes that take the data of POST at once, to stand before those of `ingest`.
 
-    The routes stay in the app behind it: they are in its OpenAPI document, and they answer every
-    method but POST. An error that an endpoint raises goes to the app's handler of faults.
-
-    Args:
-        app: Takes all other requests.
-        endpoints: By path.
+    The others stay for the OpenAPI document: FastAPI would look for the dependencies of each
+    request, and there is none.
     """
-
-    def __init__(self, app: ASGIApp, endpoints: Mapping[str, Endpoint]) -> None:
-        self._app, self._endpoints = app, endpoints
-
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Serve a request, as ASGI has it."""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            endpoint = self._endpoints.get(scope["path"])
-            if endpoint is not None:
-                response = await endpoint(Request(scope, receive))
-                await response(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-
-def endpoints_of(router: APIRouter) -> dict[str, Endpoint]:
-    """The endpoints of a router by path; each takes the request only and returns a response."""
-    return {each.path: each.endpoint for each in router.routes if isinstance(each, APIRoute)}
+    return [
+        Route(each.path, each.endpoint, methods=["POST"])
+        for each in ingest.routes
+        if isinstance(each, APIRoute)
+    ]
 
 
 async def durable(futures: "Sequence[Future[Any]]") -> None:
@@ -223,10 +205,3 @@ async def durable(futures: "Sequence[Future[Any]]") -> None:
 
 def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-async def _count_drops(ingest: Intake, request: Request) -> None:
-    """Count what the sender dropped, last: were the rest refused, it would tell the same again."""
-    dropped = read_dropped(request.headers.get(DROPPED_HEADER, ""))
-    if dropped:
-        await durable((ingest.take_dropped(dropped),))

@@ -16,7 +16,6 @@ from kafka.structs import TopicPartition
 from collector.items.drop_reports import merge_dropped
 from collector.log.port import Kind
 from collector.receivers.intake import Delivery, Intake
-from collector.split import split
 from scouter.errors import DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER
 
@@ -124,39 +123,19 @@ def _records_of(batch: Any) -> list[Any]:  # noqa: ANN401 - untyped client
 
 _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
-PART_BYTES: Final = 2 * 2**20
-"""Bytes of messages that are decoded at a time: what is made of them is larger."""
-AHEAD_BYTES: Final = 2**20
-"""Bytes of the parts before the last one that may be in work beside it.
-
-A few records wait for a commit of the database; the spans behind them need not wait for it.
-"""
-_MESSAGE_BYTES: Final = 200
-"""Bytes that a message takes at least beside its value and headers."""
 
 
 class _Part(NamedTuple):
     messages: Sequence[Any]
     taken: "Sequence[Future[Any]] | TransientError"
-    """Futures of the store for the messages, or the reason why the store did not begin."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes that its messages take in memory."""
-        return sum(map(_size, self.messages))
-
-    @property
-    def is_settled(self) -> bool:
-        """True if there is nothing to wait for."""
-        return isinstance(self.taken, Exception) or all(each.done() for each in self.taken)
+    """Futures of the log for the messages, or the reason why it did not begin."""
 
 
 class KafkaIntake:
     """Hands messages over in their order, again and again until they are durable.
 
-    While the store syncs one part, the next one is decoded. So the last part taken, and small ones
-    before it, are still on their way when `take` returns: `finish` waits for them. One thread calls
-    at a time.
+    While the log syncs what one poll gave, the next one is made. So the last messages taken are
+    still on their way when `take` returns: `finish` waits for them. One thread calls at a time.
 
     Args:
         way: The way in.
@@ -180,12 +159,11 @@ class KafkaIntake:
         self._durable: dict[TopicPartition, int] = {}
 
     def take(self, messages: Sequence[Any]) -> None:
-        """Store messages, part by part; waits for all but the last part and a few bytes."""
-        for part in split(messages, _weigh, (PART_BYTES,)):
-            self._pending.append(_Part(part, self._begin(part)))
-            while self._has_to_wait():
-                if not self._finish_first():
-                    return  # what follows must not be committed
+        """Store messages; waits for those that were taken before."""
+        if messages:
+            self._pending.append(_Part(messages, self._begin(messages)))
+            while len(self._pending) > 1 and self._finish_first():
+                pass
 
     def finish(self) -> None:
         """Wait until all that was taken is durable or, where the service ends, given up."""
@@ -233,13 +211,6 @@ class KafkaIntake:
             return self._way.deliver([self._delivery(each) for each in messages])
         except TransientError as error:
             return error
-
-    def _has_to_wait(self) -> bool:
-        """Say whether the first part has to be finished before more is taken."""
-        before = list(self._pending)[:-1]
-        if not before:
-            return False
-        return before[0].is_settled or sum(each.size_bytes for each in before) > AHEAD_BYTES
 
     def _finish_first(self) -> bool:
         """Wait for the first part; False if it was given up, and all behind it."""
@@ -302,15 +273,6 @@ class KafkaIntake:
             source=f"kafka:{message.topic}:{message.partition}:{message.offset}",
             unreadable=why,
         )
-
-
-def _size(message: Any) -> int:  # noqa: ANN401 - untyped client
-    headers = sum(len(name) + len(value or b"") for name, value in message.headers or ())
-    return _MESSAGE_BYTES + len(message.value or b"") + headers
-
-
-def _weigh(message: Any) -> tuple[int]:  # noqa: ANN401 - untyped client
-    return (len(message.value or b""),)
 
 
 def _all_done(futures: "Sequence[Future[Any]]", until: float) -> bool:

@@ -3,9 +3,10 @@
 from typing import Any, Final
 
 from collector.log.brokers import Brokers
-from collector.receivers.intake import Intake
+from collector.log.port import Kind
+from collector.receivers.intake import Delivery, Intake
 from collector.receivers.lag import Backlog
-from collector.receivers.message_servers.receiver import Message, MessageReceiver, ReadSize
+from collector.receivers.message_servers.receiver import MessageReceiver, ReadSize
 from collector.settings.model import CollectorSettings
 from scouter.transport.drops import DROPPED_HEADER
 from scouter.transport.rabbitmq import open_channel, open_connection
@@ -30,7 +31,7 @@ class RabbitMQReceiver(MessageReceiver):
         super().__init__("rabbitmq", settings.rabbitmq or "", ingest, inputs)
         self._settings = settings
         self._queues = (settings.rabbitmq_spans_queue, settings.rabbitmq_records_queue)
-        self.waiting: list[tuple[int, Message]] = []
+        self.waiting: list[tuple[int, Delivery]] = []
         """Messages in hand that are not stored yet, with the tags to acknowledge them by."""
         self._backlog = Backlog()
         self._size = ReadSize()
@@ -69,7 +70,7 @@ class RabbitMQReceiver(MessageReceiver):
         """
         queue = self._queues[0]
         found = channel.queue_declare(queue, passive=True)
-        in_hand = sum(message.is_spans for _, message in self.waiting)
+        in_hand = sum(message.kind is Kind.SPANS for _, message in self.waiting)
         end = self._stored + in_hand + found.method.message_count
         return self._backlog.behind_s({queue: end}, {queue: self._stored})
 
@@ -82,7 +83,7 @@ class RabbitMQReceiver(MessageReceiver):
         if self.store([message for _, message in batch]):
             for tag, message in batch:
                 channel.basic_ack(tag)
-                self._stored += message.is_spans
+                self._stored += message.kind is Kind.SPANS
 
     def _ask(self, channel: Any) -> None:  # noqa: ANN401 - untyped client
         """Consume both queues, with as many messages in hand as the last ones let expect."""
@@ -94,8 +95,8 @@ class RabbitMQReceiver(MessageReceiver):
     def _keep(self, channel: Any, method: Any, properties: Any, body: bytes) -> None:  # noqa: ANN401 - untyped client
         del channel
         headers: dict[str, object] = properties.headers or {}
-        message = Message(
-            is_spans=method.routing_key == self._queues[0],
+        message = Delivery(
+            kind=Kind.SPANS if method.routing_key == self._queues[0] else Kind.RECORDS,
             data=body,
             dropped=str(headers.get(DROPPED_HEADER, "")),
             source=f"rabbitmq:{method.routing_key}:{method.delivery_tag}",

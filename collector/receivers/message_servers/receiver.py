@@ -11,16 +11,13 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from collector.items.drop_reports import merge_dropped
 from collector.log.brokers import Brokers
-from collector.log.port import Kind
 from collector.receivers.intake import Delivery, Intake
 from collector.settings.model import CollectorSettings
-from collector.split import split
 from scouter.errors import TransientError
 
 FILE_NAME: Final = "consumer"
@@ -78,24 +75,10 @@ def _number(file: Path) -> str:
 
 _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
-PART_BYTES: Final = 16 * 2**20
 _REPORT_S: Final = 0.5
 _FIRST: Final = 8
 _MOST: Final = 64
 _BYTES: Final = 8 * 2**20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """One batch as a transport wrote it."""
-
-    is_spans: bool
-    """True: an OTLP `ExportTraceServiceRequest`; else the body of `POST /v1/records`."""
-    data: bytes
-    dropped: str
-    """Text of the header that reports drops."""
-    source: str
-    """Place at which it came in, for dead letters."""
 
 
 class MessageReceiver(ABC):
@@ -134,18 +117,15 @@ class MessageReceiver(ABC):
     def consume(self) -> None:
         """Connect, set `is_connected`, and consume until `stopping`; raises what goes wrong."""
 
-    def store(self, messages: Sequence[Message]) -> bool:
+    def store(self, messages: Sequence[Delivery]) -> bool:
         """Store messages, again and again until they are durable.
 
         Returns:
             False if it was given up because the service ends; nothing may be acknowledged then.
         """
-        return all(self._store_part(part) for part in split(messages, _weigh, (PART_BYTES,)))
-
-    def _store_part(self, messages: Sequence[Message]) -> bool:
         while True:
             try:
-                taken = self.ingest.deliver([_delivery(message) for message in messages])
+                taken = self.ingest.deliver(messages)
                 for each in taken:
                     each.result()
                 dropped = merge_dropped(message.dropped for message in messages)
@@ -209,13 +189,3 @@ class ReadSize:
             self.count //= 2
         if self.count < _MOST and self.count * 2 <= room:
             self.count *= 2
-
-
-def _delivery(message: Message) -> Delivery:
-    kind = Kind.SPANS if message.is_spans else Kind.RECORDS
-    return Delivery(kind=kind, data=message.data, source=message.source)
-
-
-def _weigh(message: Message) -> tuple[int]:
-    """Size of a message in bytes; the objects made of it while it is stored are larger."""
-    return (len(message.data),)

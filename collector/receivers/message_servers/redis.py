@@ -6,10 +6,10 @@ from typing import Any, Final
 from redis import exceptions
 
 from collector.log.brokers import Brokers
+from collector.log.port import Kind
 from collector.metrics import OVERTAKEN
-from collector.receivers.intake import Intake
+from collector.receivers.intake import Delivery, Intake
 from collector.receivers.message_servers.receiver import (
-    Message,
     MessageReceiver,
     ReadSize,
     member_name,
@@ -148,7 +148,7 @@ class RedisReceiver(MessageReceiver):
             if not str(error).startswith("BUSYGROUP"):  # it exists
                 raise
 
-    def _read(self, client: Any, since: str) -> list[tuple[_Entry, Message]]:  # noqa: ANN401 - see `open_client`
+    def _read(self, client: Any, since: str) -> list[tuple[_Entry, Delivery]]:  # noqa: ANN401 - see `open_client`
         found = client.xreadgroup(
             self._group, self._consumer, dict.fromkeys(self._streams, since),
             count=self._size.count, block=_BLOCK_MS,
@@ -172,7 +172,7 @@ class RedisReceiver(MessageReceiver):
             )
             self._settle(client, [self._message(stream, *entry) for entry in entries])
 
-    def _settle(self, client: Any, batch: list[tuple[_Entry, Message]]) -> bool:  # noqa: ANN401 - see `open_client`
+    def _settle(self, client: Any, batch: list[tuple[_Entry, Delivery]]) -> bool:  # noqa: ANN401 - see `open_client`
         """Store entries, then take them out of their streams; False if the service ends."""
         if not batch:
             return True
@@ -188,10 +188,10 @@ class RedisReceiver(MessageReceiver):
 
     def _message(
         self, stream: str, name: bytes, fields: dict[bytes, bytes] | None
-    ) -> tuple[_Entry, Message]:
+    ) -> tuple[_Entry, Delivery]:
         found = fields or {}  # none: somebody deleted the entry while it was pending
-        return (stream, name), Message(
-            is_spans=stream == self._streams[0],
+        return (stream, name), Delivery(
+            kind=Kind.SPANS if stream == self._streams[0] else Kind.RECORDS,
             data=found.get(DATA_FIELD.encode(), b""),
             dropped=found.get(DROPPED_HEADER.encode(), b"").decode("ascii", "replace"),
             source=f"redis:{stream}:{name.decode()}",

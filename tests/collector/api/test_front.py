@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from collector.access.caller import ALL_SCOPES, CALLER, Caller
 from collector.access.caller import Scope as CallerScope
-from collector.api.front import ApiFront
+from collector.api.front import ApiFront, Turns
 
 HOME: Final = Caller(space="home", scopes=ALL_SCOPES)
 
@@ -230,3 +230,22 @@ def test_a_question_behind_too_many_learns_when_to_come_back() -> None:
     requests = asyncio.run(asyncio.wait_for(main(), 120))
     assert [each.status for each in requests] == [200] * 104 + [503] * 10
     assert requests[-1].headers[b"retry-after"] == b"5"
+
+
+def test_a_turn_of_one_that_was_cancelled_goes_to_the_next() -> None:
+    """While it waits, and at the moment that its turn comes."""
+
+    async def main() -> None:
+        turns = Turns(1)
+        await turns.take("a")
+        waiting = [asyncio.create_task(turns.take("a")) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        turns.give_back()
+        waiting[1].cancel()
+        assert await waiting[2] is True
+        turns.give_back()
+        assert await turns.take("b") is False
+
+    asyncio.run(asyncio.wait_for(main(), 120))

@@ -12,10 +12,12 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.items.record_items import json_bytes
+from collector.log.port import Kind
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
+from collector.receivers.intake import Delivery
 from collector.receivers.kafka.intake import KafkaIntake
-from collector.receivers.message_servers.receiver import Message, MessageReceiver
+from collector.receivers.message_servers.receiver import MessageReceiver
 from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
@@ -242,7 +244,7 @@ def test_a_large_message_of_a_broker_is_stored_whole_and_replayed(start: Start) 
     records = [{"uid": f"u{n}", "profile": "p", "context": "x" * 2**20} for n in range(2)]
     data = json.dumps({"records": records}).encode()
     receiver = Silent("redis", "nowhere", ingest)
-    message = Message(is_spans=False, data=data, dropped="", source="redis:r:1-0")
+    message = Delivery(kind=Kind.RECORDS, data=data, source="redis:r:1-0")
     assert receiver.store([message])
     item = {**records[0], "trace_id": "?"}
     kafka = SimpleNamespace(topic="r", partition=0, offset=7, headers=(), value=json_bytes(item))

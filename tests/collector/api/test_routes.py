@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from collector.api.parameters import read_cursor, write_cursor
-from collector.api.routes import ROUTERS
 from collector.problem import ProblemError
 from tests.collector.conftest import Service, Start, save_answers
 
@@ -240,12 +239,6 @@ def test_a_fault_is_a_problem_document_too(
 def test_probes(untouched: Service) -> None:
     assert untouched.get("/healthz")["status"] == "ok"
     assert untouched.get("/readyz")["status"] == "ready"
-
-
-def test_an_application_has_the_very_routes_of_the_routers(untouched: Service) -> None:
-    """None of its own, as these would be made at its first request, and take that long."""
-    made = {id(route) for router in ROUTERS for route in router.routes}
-    assert made <= {id(route) for route in untouched.collector.app.routes}
 
 
 def test_the_openapi_document_has_the_bodies_that_are_read_here(untouched: Service) -> None:

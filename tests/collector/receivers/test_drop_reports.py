@@ -11,10 +11,11 @@ import pytest
 
 from collector.items.drop_reports import merge_dropped, read_dropped
 from collector.log.port import Item, Kind
+from collector.receivers.intake import Delivery
 from collector.receivers.kafka import intake as intake_module
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.message_servers import receiver as messages_module
-from collector.receivers.message_servers.receiver import Message, MessageReceiver
+from collector.receivers.message_servers.receiver import MessageReceiver
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
 from scouter.transport.drops import Count
@@ -32,9 +33,12 @@ DATA = encode_request([span(1)]).SerializeToString()
     ("header", "counts"),
     [
         ("", {}),
-        ("replay_over=3,spool_full=1", {"replay_over": 3, "spool_full": 1}),
-        ("full=1, full=2 ,mine=4,yours=1", {"full": 3, "other": 5}),
-        ("full=-1,full,full=,full=x,full=²,full=0,full=1234567890", {}),
+        ("full=3", {"full": 3}),
+        ("full=3, full=4,closed=1", {"full": 7, "closed": 1}),
+        ("full=0, full=-1, full=1.5, full, =, full=٣, full=1e3", {}),
+        ("Full=1, 9=2, a b=4, =8", {"other": 15}),
+        (f"full={10**9}, closed={10**9 - 1}", {"closed": 10**9 - 1}),
+        ("r0=1, r1=1, r2=1", {"other": 3}),
     ],
 )
 def test_the_header(header: str, counts: dict[str, int]) -> None:
@@ -101,7 +105,7 @@ def over_messages(service: Service) -> bool:
     receiver = Silent("silent", "nowhere", service.collector.ingest)
     parts = HEADER.split(",") if "sender" not in HEADER else [HEADER]
     return receiver.store(
-        [Message(is_spans=True, data=DATA, dropped=part, source="") for part in parts]
+        [Delivery(kind=Kind.SPANS, data=DATA, dropped=part, source="") for part in parts]
     )
 
 

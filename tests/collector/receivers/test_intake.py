@@ -54,7 +54,7 @@ class Room:
     def outcome(self, taken: Taken) -> Outcome:
         """What a sender would get, and then all work done."""
         wait(taken.futures)
-        found = taken.outcome()
+        found = taken.outcome
         self.room.work()
         return found
 
@@ -204,10 +204,10 @@ def test_what_came_before_is_known_in_the_log_and_in_the_store(here: Room, is_st
         here.way = Intake(
             here.room.log, here.room.store, here.room.folder, space=SPACE, brokers=Brokers()
         )
-    outcome = here.way.records(records(GOOD, {**GOOD, "tags": {"a": "b"}}), "http").outcome()
+    outcome = here.way.records(records(GOOD, {**GOOD, "tags": {"a": "b"}}), "http").outcome
     assert (outcome.accepted, outcome.duplicates) == (0, 1)
     assert [each.reason for each in outcome.problems] == ["conflict"]
-    assert here.way.in_space("other").records(records(GOOD), "http").outcome().accepted == 1
+    assert here.way.in_space("other").records(records(GOOD), "http").outcome.accepted == 1
 
 
 def test_the_newest_records_are_remembered_and_no_more(here: Room) -> None:
@@ -394,4 +394,4 @@ def test_a_log_that_takes_nothing_lets_senders_come_again(here: Room) -> None:
     outcome = here.way.records(records(GOOD), "http")
     with pytest.raises(TransientError):
         wait(outcome.futures)
-    assert here.way.records(records(GOOD), "http").outcome().accepted == 1  # not known by that
+    assert here.way.records(records(GOOD), "http").outcome.accepted == 1  # not known by that

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.items.drop_reports import read_dropped
 from collector.items.record_items import check_record, read_records_body
 from collector.items.times import format_time, parse_query_ns, parse_time_ns
 from scouter.errors import DataError
@@ -23,7 +22,6 @@ from scouter.model.short_text import tag_text
 from scouter.transport.port import RecordItem, encode_record
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import span
-from tests.contracts.transport_data import news
 from tests.scouter.model.test_short_text import FORMS
 from tests.support.examples import examples
 from tests.support.processes import wait_until
@@ -379,22 +377,6 @@ def test_the_digest_is_over_what_was_said() -> None:
     digests = {check_record({**base, **other}).digest for other in others}
     assert len(digests) == len(others)
     assert digest not in digests
-
-
-@pytest.mark.parametrize(
-    ("header", "dropped"),
-    [
-        ("", {}),
-        ("full=3", {"full": 3}),
-        ("full=3, full=4,closed=1", {"full": 7, "closed": 1}),
-        ("full=0, full=-1, full=1.5, full, =, full=٣, full=1e3", {}),
-        ("Full=1, 9=2, a b=4, =8", {"other": 15}),
-        (f"full={10**9}, closed={10**9 - 1}", {"closed": 10**9 - 1}),
-        ("r0=1, r1=1, r2=1", {"other": 3}),
-    ],
-)
-def test_the_header_of_drops(header: str, dropped: dict[str, int]) -> None:
-    assert news(read_dropped(header)) == dropped
 
 
 @pytest.mark.parametrize(

@@ -407,15 +407,6 @@ def test_nothing_is_committed_if_the_service_ends_before_the_store_took_it() -> 
     assert intake.pending_offsets() == {}
 
 
-def test_nothing_behind_what_was_given_up_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store takes the second part of a poll again, after the first one was given up."""
-    monkeypatch.setattr(intake_module, "PART_BYTES", 1)
-    intake = intake_of(Way(refusals=1), is_stopping=True)
-    intake.take(messages_of(7, 8, 9))
-    intake.finish()
-    assert intake.durable_offsets() == {}
-
-
 def test_what_is_on_its_way_is_no_offset_to_commit_and_counts_as_unread() -> None:
     way = Way(refusals=0, is_slow=True)
     intake = intake_of(way)
@@ -426,60 +417,25 @@ def test_what_is_on_its_way_is_no_offset_to_commit_and_counts_as_unread() -> Non
     assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 9, P1: 4}, {})
 
 
-def test_the_part_before_is_durable_when_the_next_one_is_taken() -> None:
+def test_the_poll_before_is_durable_when_the_next_one_is_taken() -> None:
     intake = intake_of(Way(refusals=0))
     intake.take(messages_of(7))
     intake.take(messages_of(8))
     assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 8}, {P0: 8})
 
 
-def test_small_parts_wait_for_the_store_together() -> None:
-    """Nothing of them is committed before it is durable."""
-    way = Way(refusals=0, is_slow=True)
-    intake = intake_of(way)
-    for n in range(7, 12):
-        intake.take(messages_of(n))
-    assert (intake.durable_offsets(), intake.pending_offsets()) == ({}, {P0: 7})
-    way.catch_up()
-    intake.take(messages_of(12))
-    assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 12}, {P0: 12})
-
-
-def test_what_is_on_its_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By bytes: room for two messages before the last part, and a third one waits."""
-    size = len(messages_of(1)[0].value) + 200
-    monkeypatch.setattr(intake_module, "AHEAD_BYTES", 2 * size)
-    way = Way(refusals=0, is_slow=True)
-    intake = intake_of(way)
-    for n in range(3):
-        intake.take(messages_of(n))
-    assert intake.durable_offsets() == {}
-    waited = threading.Event()
-
-    def catch_up() -> None:
-        waited.set()
-        way.catch_up()
-
-    threading.Timer(0.1, catch_up).start()
-    intake.take(messages_of(3))
-    assert waited.is_set()
-    assert intake.pending_offsets() == {P0: 3}
-
-
 @pytest.mark.parametrize("is_given_away", [True, False])
-def test_nothing_behind_a_part_that_failed_is_committed(is_given_away: bool) -> None:
-    """Of several parts on their way the second is refused, when the partition or service ends."""
-    way = Way(refusals=0, is_slow=True)
+def test_nothing_behind_what_was_given_up_is_committed(is_given_away: bool) -> None:
+    """Of three polls the second is refused, when the partition or the service ends."""
+    way = Way(refusals=0)
     intake = intake_of(way, is_stopping=True)
-    for n in (7, 8, 9):
-        intake.take(messages_of(n))
-    first, second, third = way.waiting
-    first.set_result(None)
-    second.set_exception(TransientError("disk full"))
-    third.set_result(None)
+    intake.take(messages_of(7))
+    way.refusals = 1
+    intake.take(messages_of(8))
     if is_given_away:
         intake.finish_within(5.0)
     else:
+        intake.take(messages_of(9))
         intake.finish()
     assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 8}, {})
 

@@ -1,7 +1,6 @@
 """The receivers of Redis and RabbitMQ tell the join whether spans were left unread."""
 
 import threading
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,19 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from collector.log.brokers import Brokers
-from collector.log.port import Item
-from collector.receivers.intake import Intake
-from collector.receivers.message_servers import receiver as messages_module
+from collector.log.port import Kind
+from collector.receivers.intake import Delivery, Intake
 from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
-from collector.receivers.message_servers.receiver import Message, MessageReceiver
+from collector.receivers.message_servers.receiver import MessageReceiver
 from collector.receivers.message_servers.redis import RedisReceiver
 from collector.settings.load import load_settings
-from scouter.model.otlp import encode_request
 from tests.collector.conftest import Start
-from tests.contracts.store_data import span
 from tests.support.processes import wait_until
 
-MESSAGE = Message(is_spans=True, data=b"", dropped="", source="here")
+MESSAGE = Delivery(kind=Kind.SPANS, data=b"", source="here")
 
 GUEST = {"rabbitmq_username": "guest", "rabbitmq_password": "guest"}
 
@@ -86,7 +82,7 @@ class Channel:
     [(0, [], 0), (1, [], None), (0, [(1, MESSAGE)], None)],
 )
 def test_rabbitmq_is_behind_by_what_waits_there_or_here(
-    ingest: Intake, ready: int, waiting: list[tuple[int, Message]], behind_s: float | None
+    ingest: Intake, ready: int, waiting: list[tuple[int, Delivery]], behind_s: float | None
 ) -> None:
     receiver = RabbitMQReceiver(load_settings({"rabbitmq": "amqp://h", **GUEST}), ingest)
     receiver.waiting = waiting
@@ -124,24 +120,3 @@ def test_the_collector_hands_its_clock_over(start: Start, tmp_path: Path) -> Non
     service = start(redis=f"unix://{tmp_path}/none", rabbitmq="amqp://127.0.0.1:9", **GUEST)
     assert set(service.collector.brokers.behind()) >= {"redis", "rabbitmq"}
     assert service.sample("scouter_join_input_caught_up") == 0
-
-
-def test_messages_are_stored_in_parts_of_bounded_size(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Room for two and a half: the third is appended once two are durable."""
-    service = start()
-    log = service.collector.log
-    data = [encode_request([span(n)]).SerializeToString() for n in (1, 2, 3)]
-    monkeypatch.setattr(messages_module, "PART_BYTES", len(data[0]) * 5 // 2)
-    append, taken, seen = log.append, list[Future[int]](), list[int]()
-
-    def watched(item: Item) -> Future[int]:
-        seen.append(sum(each.done() for each in taken) // 2 * 2)
-        taken.append(append(item))
-        return taken[-1]
-
-    monkeypatch.setattr(log, "append", watched)
-    receiver = Scripted(service.collector.ingest, Brokers())
-    assert receiver.store([Message(is_spans=True, data=d, dropped="", source="") for d in data])
-    assert seen == [0, 0, 2]
