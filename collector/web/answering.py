@@ -16,7 +16,7 @@ from collector.access.caller import CALLER, Caller
 from collector.access.gate import is_page
 from collector.problem import ProblemError
 from collector.web.render import query, render
-from collector.web.source import AskError, Source
+from collector.web.source import Source
 
 COOKIE: Final = "scouter_session"
 
@@ -75,9 +75,9 @@ def endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
         caller: Caller | ProblemError = request.scope[CALLER]
         try:
             if isinstance(caller, ProblemError):
-                raise AskError(caller.status, caller.detail)
+                raise caller
             return await view(request, Source(request))
-        except AskError as error:
+        except ProblemError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 answer = _to_login(request)
                 forget(answer)  # a session that is over would count as a guess with each view

@@ -7,10 +7,11 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Final, Literal, TypeAlias, cast
 
+from collector.problem import ProblemError
 from collector.store.reads import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.render import text_of, took
-from collector.web.source import AskError, Shown, Source
+from collector.web.source import Shown, Source
 from scouter.client.models.answer import Page
 from scouter.client.models.comparison import (
     ComparedChange,
@@ -216,7 +217,7 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         now_s: The end of the last period.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     named = given.get("profile", "")
     listed, stored, first_versions = await asyncio.gather(
@@ -238,7 +239,7 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         }  # fmt: skip
         try:
             comparison = await source.get(Comparison, "comparison", profile=profile, **chosen)
-        except AskError as error:
+        except ProblemError as error:
             if error.status not in _NOTHING:
                 raise
             problem = error.detail
@@ -307,7 +308,7 @@ def _parameters(side: str, prefix: str, now_s: float) -> dict[str, str]:
         return {f"{prefix}{kind}": text}
     period = next((each for each in PERIODS if each.name == text), None)
     if kind not in ("last", "before") or period is None:
-        raise AskError(
+        raise ProblemError(
             400, f"{side[:100]!r} is no side; expected version:…, run:…, last:24h or before:24h"
         )
     end = int(now_s) - (period.seconds if kind == "before" else 0)

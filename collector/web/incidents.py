@@ -32,7 +32,7 @@ async def health_view(source: Source) -> Shown:
         source: Asks the API.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     sheet, state, letters, alerts, newest = await asyncio.gather(
         source.get(ConservationSheet, "conservation"), source.get(Status, "status"),

@@ -52,7 +52,7 @@ async def label_tasks_view(source: Source, rater: str) -> Shown:
         rater: The person, as far as the browser knows.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     rows = (await source.get(LabelTasks, "labels/tasks")).items
     newest = (await source.get(_Labels, "labels", limit=10)).items
@@ -80,7 +80,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Shown:
             shown before; `undone`, that a label was taken back, and `drawn`, its order.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     chosen = {
         "profile": given.get("profile", ""),
@@ -182,7 +182,7 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Shown:
             labelled them; `offset`.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     chosen = {
         "profile": given.get("profile", ""),
@@ -236,7 +236,7 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Shown:
         task_id: Of the task.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     parameters = {"profile": profile, "task_id": task_id}
     found = await source.get(LabelAgreement, "labels/agreement", **parameters)

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 
+from collector.problem import ProblemError
 from collector.store.reads import NOT_PASSED
 from collector.web.period import PERIODS
-from collector.web.source import AskError, Shown, Source
+from collector.web.source import Shown, Source
 from scouter.cli.export import write_parquet
 from scouter.client.models.answer import Facet, FacetList, Page, Searched
 from scouter.client.models.evaluations import Evaluation
@@ -205,7 +206,7 @@ async def list_view(source: Source, listing: Listing, given: QueryParams, now_s:
         now_s: The end of a period that ends now, in seconds since 1970.
 
     Raises:
-        AskError: The API refused a filter.
+        ProblemError: The API refused a filter.
     """
     filters = _known(listing, given)
     parameters = _parameters(filters, now_s)
@@ -244,7 +245,7 @@ async def facets_view(source: Source, listing: Listing, given: QueryParams, now_
         now_s: The end of a period that ends now, in seconds since 1970.
 
     Raises:
-        AskError: The API refused a filter.
+        ProblemError: The API refused a filter.
     """
     filters = _known(listing, given)
     facets = await source.get(FacetList, f"facets/{listing.path}", **_parameters(filters, now_s))
@@ -277,7 +278,7 @@ async def download_list(
         now_s: The end of a period that ends now, in seconds since 1970.
 
     Raises:
-        AskError: The API refused a filter, or the next part cannot be had.
+        ProblemError: The API refused a filter, or the next part cannot be had.
     """
     parameters, cursor = _parameters(_known(listing, given), now_s), None
     while True:
@@ -299,14 +300,14 @@ async def as_parquet(lines: AsyncIterator[bytes], space: str) -> AsyncGenerator[
             readers have them.
 
     Raises:
-        AskError: The space has as many as it may have.
+        ProblemError: The space has as many as it may have.
 
     Cost: the lines and the file on the disk of temporary files meanwhile.
     """
     place = _PLACES[space]
     if place.locked():
         why = f"{_FILES} Parquet files of this space are being downloaded; come back"
-        raise AskError(HTTPStatus.SERVICE_UNAVAILABLE, why)
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, why)
     async with place:
         with tempfile.TemporaryFile() as made:
             with tempfile.TemporaryFile() as given:
@@ -349,6 +350,8 @@ def _parameters(filters: Filters, now_s: float) -> dict[str, str | list[str]]:
         period = next((each for each in PERIODS if each.name == name), None)
         if period is None:
             known = ", ".join(each.name for each in PERIODS)
-            raise AskError(HTTPStatus.BAD_REQUEST, f"range: {str(name)[:100]!r} is none of {known}")
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST, f"range: {str(name)[:100]!r} is none of {known}"
+            )
         parameters["since"] = str(period.since(now_s))
     return parameters

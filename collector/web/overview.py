@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
+from collector.problem import ProblemError
 from collector.web.incidents import OPEN, Incident, alerts_of, tasks_of
-from collector.web.period import Period, Traffic, split_of
-from collector.web.source import AskError, Shown, Source
+from collector.web.period import Window, split_of
+from collector.web.source import Shown, Source
 from scouter.client.models.alerts import Alert, Alerts, DriftAlert, DriftSeries, DriftSeriesList
 from scouter.client.models.answer import Page
 from scouter.client.models.comparison import Versions
@@ -74,25 +75,20 @@ class ProfileRows:
     """Those that the detectors know, the one whose states are shown first."""
 
 
-async def overview(
-    source: Source, period: Period, traffic: Traffic, now_s: float, profile: str = ""
-) -> Shown:
+async def overview(source: Source, window: Window, profile: str = "") -> Shown:
     """Collect the overview, of all active profiles or of one.
 
     Args:
         source: Asks the API.
-        period: That it covers.
-        traffic: That it covers.
-        now_s: The end of the period.
+        window: That it covers.
         profile: Alias of one profile; empty for all.
 
     Raises:
-        AskError: The API refused, or there is no such profile.
+        ProblemError: The API refused, or there is no such profile.
     """
-    since = period.since(now_s)
     profiles, (rates, bucket_s), alerts, series, records = await asyncio.gather(
         source.get(Page[ProfileItem], "profiles"),
-        _rates(source, {"since": since, "profile": profile, **traffic.for_api}),
+        _rates(source, {"profile": profile, **window.for_api}),
         source.get(Alerts, "alerts"),
         source.get(DriftSeriesList, "drift/series", profile=profile),
         source.get(RecordStates, "conservation/records"),
@@ -102,13 +98,14 @@ async def overview(
     rows = _rows(
         [each for each in profiles.items if profile in ("", each.alias)],
         rates,
-        _plots(rates, since, now_s, bucket_s) if bucket_s else {},
+        _plots(rates, window, bucket_s) if bucket_s else {},
         alerts.items,
         shown["incidents"],
         states,
-        traffic.environment,
+        window.traffic.environment,
     )
     return {
+        **window.shown,
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
         **shown,
         "records": records,
@@ -118,30 +115,28 @@ async def overview(
     }
 
 
-async def profile_view(
-    source: Source, alias: str, period: Period, traffic: Traffic, now_s: float
-) -> Shown:
+async def profile_view(source: Source, alias: str, window: Window) -> Shown:
     """Collect the view of one profile: its part of the overview, and where failures are parted.
 
     Args:
         source: Asks the API.
         alias: Of the profile.
-        period: That it covers.
-        traffic: That it covers.
-        now_s: The end of the period.
+        window: That it covers.
 
     Raises:
-        AskError: The API refused, or there is no such profile.
+        ProblemError: The API refused, or there is no such profile.
     """
     shown, known = await asyncio.gather(
-        overview(source, period, traffic, now_s, alias),
+        overview(source, window, alias),
         source.get(Versions, "versions", profile=alias),
     )
     if not shown["profiles"]:
-        raise AskError(HTTPStatus.NOT_FOUND, f"no active profile is called {alias[:100]!r}")
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"no active profile is called {alias[:100]!r}")
     (profile,) = shown["profiles"]
+    here = window.traffic.environment
     return {
         **shown,
+        "alias": alias,
         "profile": profile,
         "bad": [
             each
@@ -149,12 +144,8 @@ async def profile_view(
             if each.rate and each.rate.failed + each.rate.errored
         ],
         "split": split_of(
-            [
-                each
-                for each in shown["incidents"]
-                if not traffic.environment or each.is_in(traffic.environment)
-            ],
-            known.items, period.since(now_s),
+            [each for each in shown["incidents"] if not here or each.is_in(here)],
+            known.items, window.since_s,
         ),
         "versions": [each.version for each in known.items],
     }  # fmt: skip
@@ -176,7 +167,7 @@ async def _rates(
     """
     try:
         found = await source.get(TaskRates, "tasks", points=_POINTS, **parameters)
-    except AskError as error:
+    except ProblemError as error:
         if error.status != HTTPStatus.BAD_REQUEST:
             raise
         found = await source.get(TaskRates, "tasks", **parameters)
@@ -184,9 +175,10 @@ async def _rates(
 
 
 def _plots(
-    rates: Iterable[RatedTask], since_s: float, until_s: float, bucket_s: float
+    rates: Iterable[RatedTask], window: Window, bucket_s: float
 ) -> dict[tuple[str, str], Plot]:
     """The plot of each task that has a line, by alias and id."""
+    since_s, until_s = window.since_s, window.now_s
     lines: dict[tuple[str, str], list[RateLine]] = defaultdict(list)
     for each in rates:
         if each.line is not None:

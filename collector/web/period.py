@@ -1,8 +1,9 @@
 """Periods, traffic, and the moments that part them."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from collector.web.incidents import Incident
 from collector.web.source import Shown
@@ -75,6 +76,40 @@ USUAL: Final = PERIODS[1]
 def read_period(name: str | None) -> Period:
     """Find a period by its name; the usual one where there is none of that name."""
     return next((each for each in PERIODS if each.name == name), USUAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The results that a view covers: those of some traffic in a period that ends now."""
+
+    period: Period
+    traffic: Traffic
+    now_s: float
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        """Read it of the parameters of an address."""
+        names = ("version", "environment")
+        return cls(
+            period=read_period(given.get("range")),
+            traffic=Traffic(**{name: given.get(name, "") for name in names}),
+            now_s=time.time(),
+        )
+
+    @property
+    def since_s(self) -> int:
+        """Its begin in seconds since 1970."""
+        return self.period.since(self.now_s)
+
+    @property
+    def for_api(self) -> dict[str, str | int]:
+        """Parameters of the API."""
+        return {"since": self.since_s, **self.traffic.for_api}
+
+    @property
+    def shown(self) -> Shown:
+        """Values that the templates of such views have in common."""
+        return {"period": self.period, "periods": PERIODS, "traffic": self.traffic}
 
 
 def split_of(

@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 
+from collector.problem import ProblemError
 from collector.web.incidents import alerts_of
-from collector.web.period import Period, Traffic
+from collector.web.period import Traffic, Window
 from collector.web.render import cause, natural
-from collector.web.source import AskError, Shown, Source
+from collector.web.source import Shown, Source
 from collector.web.trace import path_of
 from scouter.client.models.alerts import Alerts, DriftSeries, DriftSeriesList
 from scouter.client.models.answer import Page
@@ -69,35 +70,32 @@ class TaskLook:
     """Why nothing was decided in the period; empty where something was."""
 
 
-async def tasks_view(
-    source: Source, given: Mapping[str, str], period: Period, traffic: Traffic, now_s: float
-) -> Shown:
+async def tasks_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the view of a profile.
 
     Args:
         source: Asks the API.
         given: `profile`, its alias; `digest` of a version, by default the active one; `from`, the
-            number of the first task.
-        period: That the rates cover.
-        traffic: That rates and newest evaluations cover.
-        now_s: The end of the period.
+            number of the first task; the window that the rates cover, of whose traffic the newest
+            evaluations are.
 
     Raises:
-        AskError: The API refused, or there is no such profile or version.
+        ProblemError: The API refused, or there is no such profile or version.
     """
-    alias = given.get("profile", "")
+    alias, window = given.get("profile", ""), Window.of(given)
     versions = await _versions(source, alias)
     item = _chosen(versions, alias, given.get("digest", ""))
     users, alerts, (body, rates, newest) = await asyncio.gather(
         _users(source, item),
         source.get(Alerts, "alerts"),
-        _content(source, item, period.since(now_s), traffic),
+        _content(source, item, window),
     )
     tasks: list[Shown] = body.get("tasks", [])
     begin = natural(given.get("from", ""))
     rate_of = {each.task_id: each for each in rates}
     results = results_of(newest)
     return {
+        **window.shown,
         "alias": alias,
         "digest": given.get("digest", ""),
         "item": item,
@@ -107,7 +105,7 @@ async def tasks_view(
         "users": users,
         **alerts_of(alerts, alias),
         "looks": [
-            _look(task, rate_of.get(task["id"]), results.get(task["id"], ()), item, traffic)
+            _look(task, rate_of.get(task["id"]), results.get(task["id"], ()), item, window.traffic)
             for task in tasks[begin : begin + FIRST]
         ],
         "newest": len(newest),
@@ -129,7 +127,7 @@ async def definition_in(source: Source, alias: str, task_id: str) -> Definition 
         None where no version has it.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     versions = await _versions(source, alias)
     item = next((each for each in versions if task_id in each.tasks), None)
@@ -146,7 +144,7 @@ async def definitions_in(
         Nothing where that version is not registered any more, or is of no use.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     versions = await _versions(source, alias)
     item = next((each for each in versions if each.profile_version == digest), None)
@@ -160,7 +158,7 @@ async def profile_body(source: Source, alias: str, digest: str) -> Shown:
     """All that one version of a profile says, as a profile file has it.
 
     Raises:
-        AskError: The API refused, or there is no such profile or version.
+        ProblemError: The API refused, or there is no such profile or version.
     """
     item = _chosen(await _versions(source, alias), alias, digest)
     return await _body(source, item)
@@ -179,8 +177,8 @@ def _chosen(versions: Sequence[ProfileItem], alias: str, digest: str) -> Profile
         if digest in ("", each.profile_version):
             return each
     if digest and versions:
-        raise AskError(404, f"profile {alias[:100]!r} has no version {digest[:12]!r}")
-    raise AskError(404, f"profile: {alias[:100]!r} is not registered")
+        raise ProblemError(404, f"profile {alias[:100]!r} has no version {digest[:12]!r}")
+    raise ProblemError(404, f"profile: {alias[:100]!r} is not registered")
 
 
 async def _body(source: Source, item: ProfileItem) -> Shown:
@@ -188,7 +186,7 @@ async def _body(source: Source, item: ProfileItem) -> Shown:
 
 
 async def _content(
-    source: Source, item: ProfileItem, since_s: int, traffic: Traffic
+    source: Source, item: ProfileItem, window: Window
 ) -> tuple[Shown, Sequence[RatedTask], Sequence[Evaluation]]:
     """All that a version says, its rates, and its newest evaluations; nothing of one of no use."""
     if item.unusable:
@@ -196,8 +194,10 @@ async def _content(
     uid, limit = item.uid, max(1, min(_NEWEST, _RESULTS // len(item.tasks)))
     body, rates, newest = await asyncio.gather(
         _body(source, item),
-        source.get(TaskRates, "tasks", profile=uid, since=since_s, usage="true", **traffic.for_api),
-        source.get(Page[Evaluation], "evaluations", profile=uid, limit=limit, **traffic.for_api),
+        source.get(TaskRates, "tasks", profile=uid, usage="true", **window.for_api),
+        source.get(
+            Page[Evaluation], "evaluations", profile=uid, limit=limit, **window.traffic.for_api
+        ),
     )
     return body, rates.items, newest.items
 
@@ -316,7 +316,7 @@ async def faults_view(source: Source, given: Mapping[str, str]) -> Shown:
         given: `profile`, its alias; `digest` of a version, by default the active one.
 
     Raises:
-        AskError: The API refused, or there is no such profile or version.
+        ProblemError: The API refused, or there is no such profile or version.
     """
     alias, digest = given.get("profile", ""), given.get("digest", "")
     profile = AgentEvalProfile.model_validate(await profile_body(source, alias, digest))
@@ -343,7 +343,7 @@ async def _spans_of(source: Source, trace_id: str) -> list[Span]:
     """The spans of a trace; none of one that is large, or was deleted meanwhile."""
     try:
         found = await source.file(f"{path_of(trace_id)}/export")
-    except AskError:
+    except ProblemError:
         return []
     if len(found.content) > _BYTES:
         return []

@@ -9,11 +9,12 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
+from collector.problem import ProblemError
 from collector.web.checks import BAD, Marker, citations_of, within
 from collector.web.compare import Aligned, align
 from collector.web.profile import definitions_in
 from collector.web.render import natural, pruned
-from collector.web.source import AskError, Shown, Source
+from collector.web.source import Shown, Source
 from scouter.client.models.answer import Page
 from scouter.client.models.evaluations import Evaluation, TaskResult
 from scouter.client.models.labels import LabelItem
@@ -64,7 +65,7 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Shown
         page: Number of the page of turns, from 1; the first one for anything else.
 
     Raises:
-        AskError: The API refused, or no record of it is stored.
+        ProblemError: The API refused, or no record of it is stored.
     """
     session = await source.get(Session, f"sessions/{quote(session_id, safe='')}")
     evaluations, records = session.evaluations, session.items[:_RECORDS]
@@ -136,7 +137,7 @@ async def _fill(source: Source, turn: Turn) -> None:
         try:
             path = f"traces/{quote(turn.trace_id, safe='')}/turn"
             turn.view = (await source.get(TraceTurn, path)).turn
-        except AskError as error:
+        except ProblemError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
     if turn.view is None or (turn.view.question is None and turn.view.answer is None):
@@ -159,7 +160,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Sho
             what another evaluation came to.
 
     Raises:
-        AskError: The API refused, or there is no such record.
+        ProblemError: The API refused, or there is no such record.
     """
     record = await source.get(Record, f"records/{quote(uid, safe='')}")
     evaluations = record.evaluations

@@ -17,11 +17,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from collector.problem import ProblemError
 from collector.web.answering import endpoint, read_form
 from collector.web.compare import compare_view
 from collector.web.labels import agreement_view, label_tasks_view, labelled_view, queue_view
 from collector.web.render import download, path_part, query, render
-from collector.web.source import AskError, Source
+from collector.web.source import Source
 from scouter.client.models.comparison import RemovedRun, RunItem
 from scouter.client.models.evaluations import Reevaluation
 from scouter.client.models.labels import LabelItem
@@ -59,7 +60,7 @@ def review_routes() -> list[BaseRoute]:
 
 
 async def _compare(request: Request, source: Source) -> Response:
-    shown = await compare_view(source, dict(request.query_params), time.time())
+    shown = await compare_view(source, request.query_params, time.time())
     return await render(request, "compare.html", **shown)
 
 
@@ -67,11 +68,13 @@ async def _upload(request: Request, source: Source) -> Response:
     """Keep a file of results, then show it beside the run before."""
     size = request.headers.get("content-length", "")
     if not size.isdigit() or int(size) > _FILE_BYTES + _FORM_BYTES:
-        raise AskError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a file here has at most 32 MiB")
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a file here has at most 32 MiB")
     async with request.form(max_files=1, max_fields=4) as form:
         file, name = form.get("file"), str(form.get("name") or "")
         if not isinstance(file, UploadFile):
-            raise AskError(HTTPStatus.BAD_REQUEST, "choose a file that scouter eval --save wrote")
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST, "choose a file that scouter eval --save wrote"
+            )
         name = name or (file.filename or "").rpartition(".")[0]
         stored = await source.send(RunItem, "runs", await file.read(), name=name[:200])
     return RedirectResponse(f"/compare?after=run:{stored.run_id}", HTTPStatus.SEE_OTHER)
@@ -105,7 +108,7 @@ def _name(request: Request) -> str:
 
 
 async def _labelled(request: Request, source: Source) -> Response:
-    shown = await labelled_view(source, dict(request.query_params))
+    shown = await labelled_view(source, request.query_params)
     return await render(request, "label_records.html", **shown)
 
 
@@ -115,7 +118,7 @@ async def _label(request: Request, source: Source) -> Response:
     if undone := form.get("undo") or form.get("undo_seen"):
         form |= {"uid": undone, "label": "none"}
     if not form.get("task"):
-        raise AskError(HTTPStatus.BAD_REQUEST, "choose the task that the label is for")
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "choose the task that the label is for")
     stored = await source.post(
         LabelItem,
         "labels",
@@ -155,7 +158,7 @@ def _said(form: Mapping[str, str]) -> dict[str, JsonValue]:
     """Read the label of a form, or its score.
 
     Raises:
-        AskError: There is neither.
+        ProblemError: There is neither.
     """
     words: dict[str, bool | None] = {"good": True, "bad": False, "none": None}
     if form.get("label") in words:
@@ -165,7 +168,7 @@ def _said(form: Mapping[str, str]) -> dict[str, JsonValue]:
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise AskError(
+        raise ProblemError(
             HTTPStatus.BAD_REQUEST, "expected a label (good, bad or none) or a score, a number"
         )
     return {"score": score}

@@ -33,7 +33,7 @@ from collector.web.answering import (
 from collector.web.incidents import health_view, incidents_of
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview, profile_view
-from collector.web.period import PERIODS, Traffic, read_period
+from collector.web.period import Window
 from collector.web.profile import definition_in, faults_view, profile_body, tasks_view
 from collector.web.record import conversation_view, record_view
 from collector.web.render import (
@@ -47,9 +47,9 @@ from collector.web.render import (
     text_of,
 )
 from collector.web.review import RERUN, review_routes
-from collector.web.source import AskError, Source
+from collector.web.source import Source
 from collector.web.task import spread_view, task_view
-from collector.web.trace import pass_on, path_of, span_detail, trace_view
+from collector.web.trace import pass_on, path_of, span_detail, span_path, trace_view
 from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook, DriftSeriesList
 from scouter.client.models.evaluations import Failures
 from scouter.client.models.operation import ConservationSheet, ReplayedLetter, ReplayedLetters
@@ -159,34 +159,23 @@ class _StaticFiles(StaticFiles):
 
 
 async def _overview(request: Request, source: Source) -> Response:
-    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
-    shown = await overview(source, period, traffic, time.time())
-    return await render(
-        request, "overview.html", period=period, periods=PERIODS, traffic=traffic, **shown
-    )
+    shown = await overview(source, Window.of(request.query_params))
+    return await render(request, "overview.html", **shown)
 
 
 async def _profile(request: Request, source: Source) -> Response:
-    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
-    alias = request.query_params.get("profile", "")
-    shown = await profile_view(source, alias, period, traffic, time.time())
-    return await render(
-        request, "profile.html", period=period, periods=PERIODS, traffic=traffic, alias=alias,
-        **shown,
-    )  # fmt: skip
+    given = request.query_params
+    shown = await profile_view(source, given.get("profile", ""), Window.of(given))
+    return await render(request, "profile.html", **shown)
 
 
 async def _profile_tasks(request: Request, source: Source) -> Response:
-    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
-    given = dict(request.query_params)
-    shown = await tasks_view(source, given, period, traffic, time.time())
-    return await render(
-        request, "profile_tasks.html", period=period, periods=PERIODS, traffic=traffic, **shown
-    )
+    shown = await tasks_view(source, request.query_params)
+    return await render(request, "profile_tasks.html", **shown)
 
 
 async def _profile_faults(request: Request, source: Source) -> Response:
-    shown = await faults_view(source, dict(request.query_params))
+    shown = await faults_view(source, request.query_params)
     return await render(request, "faults.html", **shown)
 
 
@@ -197,46 +186,32 @@ async def _profile_file(request: Request, source: Source) -> Response:
 
 
 async def _task(request: Request, source: Source) -> Response:
-    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
-    profile, task_id = request.query_params.get("profile", ""), request.query_params.get("task", "")
+    given = request.query_params
+    profile, task_id = given.get("profile", ""), given.get("task", "")
     shown, definition = await asyncio.gather(
-        task_view(source, profile, task_id, period, traffic, time.time()),
+        task_view(source, profile, task_id, Window.of(given)),
         definition_in(source, profile, task_id),
     )
-    return await render(
-        request, "task.html", period=period, periods=PERIODS, traffic=traffic,
-        profile=profile, task_id=task_id, definition=definition, **shown,
-    )  # fmt: skip
+    return await render(request, "task.html", definition=definition, **shown)
 
 
 async def _spread(request: Request, source: Source) -> Response:
-    parameters = request.query_params
-    period, traffic = read_period(parameters.get("range")), _traffic(request)
-    profile, task_id = parameters.get("profile", ""), parameters.get("task", "")
-    shown = await spread_view(
-        source, profile, task_id, period, traffic, parameters.get("split", ""), time.time()
-    )
-    return await render(
-        request, "distributions.html", layout=_layout(request), period=period, traffic=traffic,
-        profile=profile, task_id=task_id, **shown,
-    )  # fmt: skip
+    shown = await spread_view(source, request.query_params)
+    return await render(request, "distributions.html", layout=_layout(request), **shown)
 
 
 async def _failures(request: Request, source: Source) -> Response:
-    parameters = request.query_params
-    period, traffic = read_period(parameters.get("range")), _traffic(request)
+    given, window = request.query_params, Window.of(request.query_params)
     profile, task_id, split, words = (
-        parameters.get(name, "") for name in ("profile", "task", "split", "words")
+        given.get(name, "") for name in ("profile", "task", "split", "words")
     )
     shown = await source.get(
-        Failures, "tasks/failures", profile=profile, task_id=task_id,
-        since=period.since(time.time()), split=split, **traffic.for_api,
-    )  # fmt: skip
+        Failures, "tasks/failures", profile=profile, task_id=task_id, split=split, **window.for_api
+    )
     questions = await source.questions(each for group in shown.items for each in group.examples)
     return await render(
-        request, "failures.html", layout=_layout(request), period=period, traffic=traffic,
-        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], questions=questions,
-        **dict(shown),
+        request, "failures.html", layout=_layout(request), profile=profile, task_id=task_id,
+        split=split, words=words[:_WORDS], questions=questions, **window.shown, **dict(shown),
     )  # fmt: skip
 
 
@@ -258,8 +233,8 @@ async def _conversation(request: Request, source: Source) -> Response:
 
 
 async def _trace(request: Request, source: Source) -> Response:
-    trace_id, given = request.path_params["trace_id"], dict(request.query_params)
-    return await render(request, "trace.html", **await trace_view(source, trace_id, given))
+    shown = await trace_view(source, request.path_params["trace_id"], request.query_params)
+    return await render(request, "trace.html", **shown)
 
 
 async def _links(request: Request, source: Source) -> Response:
@@ -280,16 +255,17 @@ async def _agents(request: Request, source: Source) -> Response:
 
 
 async def _span(request: Request, source: Source) -> Response:
-    found = await span_detail(source, request.path_params["trace_id"], _span_id(request))
+    found = await span_detail(source, **request.path_params)
     return await render(
         request, "span.html", layout=_layout(request), trace_id=found["trace_id"], found=found
     )
 
 
 async def _value(request: Request, source: Source) -> Response:
-    path = f"{path_of(request.path_params['trace_id'])}/spans/{quote(_span_id(request), safe='')}"
     pointer = request.query_params.get("pointer", "")
-    return await pass_on(source, f"{path}/value", _accepts(request), pointer=pointer)
+    return await pass_on(
+        request, source, f"{span_path(**request.path_params)}/value", pointer=pointer
+    )
 
 
 def _passed_on(name: str) -> View:
@@ -297,7 +273,7 @@ def _passed_on(name: str) -> View:
 
     async def show(request: Request, source: Source) -> Response:
         path = f"{path_of(request.path_params['trace_id'])}/{name}"
-        return await pass_on(source, path, _accepts(request), **dict(request.query_params))
+        return await pass_on(request, source, path, **request.query_params)
 
     return show
 
@@ -305,14 +281,6 @@ def _passed_on(name: str) -> View:
 def _layout(request: Request) -> str:
     """A part for a script, or a page of its own for whoever follows the link."""
     return "bare.html" if "hx-request" in request.headers else "base.html"
-
-
-def _span_id(request: Request) -> str:
-    return request.path_params["span_id"]
-
-
-def _accepts(request: Request) -> str:
-    return request.headers.get("accept-encoding", "")
 
 
 async def _alerts(request: Request, source: Source) -> Response:
@@ -347,7 +315,7 @@ async def _act(request: Request, source: Source) -> Response:
     if act == "silence":
         body["seconds"] = form.get("seconds", "")
     elif act not in ("acknowledge", "resolve"):
-        raise AskError(HTTPStatus.NOT_FOUND, f"an alert does not know the action {act[:100]}")
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"an alert does not know the action {act[:100]}")
     others = await _beside(source, alert_id) if form.get("all") == "yes" else []
     if act != "resolve":  # nobody was notified of one on trial
         others = [each for each in others if each.state != "shadow"]
@@ -434,9 +402,9 @@ async def _login(request: Request) -> Response:
     token, target = form.get("token", "").strip(), form.get("next", "/")
     try:
         if not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
-            raise AskError(HTTPStatus.UNAUTHORIZED, "this is no token; one begins with sct_")
+            raise ProblemError(HTTPStatus.UNAUTHORIZED, "this is no token; one begins with sct_")
         await Source(request, token).get(ConservationSheet, "conservation")
-    except AskError as error:
+    except ProblemError as error:
         return await render(
             request, "login.html", error.status, target=target, problem=error.detail
         )
@@ -451,10 +419,3 @@ async def _logout(request: Request) -> Response:
     answer = RedirectResponse("/login", 303)
     forget(answer)
     return answer
-
-
-def _traffic(request: Request) -> Traffic:
-    parameters = request.query_params
-    return Traffic(
-        version=parameters.get("version", ""), environment=parameters.get("environment", "")
-    )

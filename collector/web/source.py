@@ -19,6 +19,7 @@ from starlette.types import Message
 
 from collector.access.gate import OF_PROXIES
 from collector.api.parameters import TAKEN
+from collector.problem import ProblemError
 from scouter.client.models.records import Questions
 
 Shown: TypeAlias = dict[str, Any]
@@ -26,19 +27,6 @@ Shown: TypeAlias = dict[str, Any]
 T = TypeVar("T", bound=BaseModel)
 _PASSED_ON: Final = frozenset(map(str.encode, ("authorization", "host", *OF_PROXIES)))
 """Headers that decide who is let in."""
-
-
-class AskError(Exception):
-    """The API refused a question.
-
-    Args:
-        status: HTTP status.
-        detail: Its words.
-    """
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status, self.detail = status, detail
 
 
 class _Named(Protocol):
@@ -89,7 +77,7 @@ class Source:
                 item by item.
 
         Raises:
-            AskError: The API refused, or the collector has a fault.
+            ProblemError: The API refused, or the collector has a fault.
         """
         return await self._take(model, "GET", path, query)
 
@@ -101,7 +89,7 @@ class Source:
             since_s: Time from which on they were accepted, in seconds since 1970.
 
         Raises:
-            AskError: The API refused.
+            ProblemError: The API refused.
         """
         uids = list(dict.fromkeys(each.uid for each in items if not each.record_id))
         if not uids:
@@ -117,7 +105,7 @@ class Source:
             body: As the route takes it.
 
         Raises:
-            AskError: The API refused, or the collector has a fault.
+            ProblemError: The API refused, or the collector has a fault.
         """
         return await self._take(model, "POST", path, {}, json.dumps(body).encode())
 
@@ -154,7 +142,7 @@ class Source:
         body: bytes | None = None,
     ) -> File:
         if path.endswith(("/.", "/..")) or "/./" in path or "/../" in path:  # another path
-            raise AskError(HTTPStatus.NOT_FOUND, "nothing is stored under that name")
+            raise ProblemError(HTTPStatus.NOT_FOUND, "nothing is stored under that name")
         given = {name: value for name, value in query.items() if value not in (None, "")}
         headers = list(self._headers)
         if body is not None:
@@ -183,7 +171,7 @@ class Source:
         await self._request.app(scope, receive, send)
         found = File(Headers(raw=list(start["headers"])), bytes(content))
         if not 200 <= start["status"] < 300:
-            raise AskError(start["status"], _detail(start["status"], found.content))
+            raise ProblemError(start["status"], _detail(start["status"], found.content))
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from collector.web.incidents import incidents_of, tasks_of
-from collector.web.period import Period, Traffic, split_of
+from collector.web.period import Window, split_of
 from collector.web.render import clock, took
 from collector.web.source import Shown, Source
 from scouter.client.models.alerts import (
@@ -159,29 +159,27 @@ class Bar:
     title: str
 
 
-async def spread_view(
-    source: Source, profile: str, task_id: str, period: Period, traffic: Traffic, split: str,
-    now_s: float,
-) -> Shown:  # fmt: skip
+async def spread_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the distributions of a task.
 
     Args:
         source: Asks the API.
-        profile: Alias of the profile.
-        task_id: Of the task.
-        period: That it covers.
-        traffic: That it covers.
-        split: Time of the API that parts what was before; empty for none.
-        now_s: The end of the period.
+        given: `profile`, its alias; `task`; `split`, the time of the API that parts what was
+            before; the window.
 
     Raises:
-        AskError: The API refused, or there is no such profile or task.
+        ProblemError: The API refused, or there is no such profile or task.
     """
+    profile, task_id, split = (given.get(name, "") for name in ("profile", "task", "split"))
+    window = Window.of(given)
     found = await source.get(
-        Distributions, "tasks/distributions", profile=profile, task_id=task_id,
-        since=period.since(now_s), split=split, **traffic.for_api,
+        Distributions, "tasks/distributions", profile=profile, task_id=task_id, split=split,
+        **window.for_api,
     )  # fmt: skip
     return {
+        **window.shown,
+        "profile": profile,
+        "task_id": task_id,
         "spreads": [_spread(each) for each in found.items],
         "split": split,
         "looked_at": found.looked_at,
@@ -261,24 +259,20 @@ class DrawnLine:
     plot: Plot
 
 
-async def task_view(
-    source: Source, profile: str, task_id: str, period: Period, traffic: Traffic, now_s: float
-) -> Shown:
+async def task_view(source: Source, profile: str, task_id: str, window: Window) -> Shown:
     """Collect the view of a task.
 
     Args:
         source: Asks the API.
         profile: Alias of the profile.
         task_id: Of the task.
-        period: That it covers.
-        traffic: That it covers.
-        now_s: The end of the period.
+        window: That it covers.
 
     Raises:
-        AskError: The API refused, or there is no such profile or task.
+        ProblemError: The API refused, or there is no such profile or task.
     """
-    since = period.since(now_s)
-    parameters: dict[str, str | int] = {"profile": profile, "since": since, **traffic.for_api}
+    since, now_s, traffic = window.since_s, window.now_s, window.traffic
+    parameters = {"profile": profile, **window.for_api}
     counted, whole, found, detectors, known, setups = await asyncio.gather(
         source.get(TaskRates, "tasks", usage="true", **parameters),
         source.get(TaskSeries, "tasks/series", task_id=task_id, points=POINTS, **parameters),
@@ -307,6 +301,9 @@ async def task_view(
     drawn = _drawn(lines, begin_s, now_s, bucket_s)
     marks = marks_of(falls, versions if len(versions) > 1 else (), setups.items, begin_s, now_s)
     return {
+        **window.shown,
+        "profile": profile,
+        "task_id": task_id,
         "rates": [each for each in counted.items if each.task_id == task_id],
         "lines": drawn,
         "plotted": {

@@ -8,11 +8,13 @@ from typing import Final, cast
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response
 
+from collector.problem import ProblemError
 from collector.web.checks import BAD, has_bad, read_checks
 from collector.web.render import CUT, HEADERS
-from collector.web.source import AskError, Shown, Source
+from collector.web.source import Shown, Source
 from scouter.client.models.alerts import Alerts, DriftAlert
 from scouter.client.models.traces import SpanDetail, TraceAgents, TraceMatches, TraceRows
 from scouter.evaluate.show.trace_view import TimeAxis, TraceColumns
@@ -88,7 +90,7 @@ async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) ->
             preset; `joined`, with the traces that belong to it.
 
     Raises:
-        AskError: The API refused, or no span of it is stored.
+        ProblemError: The API refused, or no span of it is stored.
     """
     at, wanted, span_id = path_of(trace_id), given.get("filter", ""), given.get("span", "")
     joined = "true" if given.get("joined") else ""
@@ -133,6 +135,11 @@ def path_of(trace_id: str) -> str:
     return f"traces/{quote(trace_id, safe='')}"
 
 
+def span_path(trace_id: str, span_id: str) -> str:
+    """A span's place in the API."""
+    return f"{path_of(trace_id)}/spans/{quote(span_id, safe='')}"
+
+
 async def _hits(source: Source, at: str, wanted: str, joined: str) -> tuple[set[str] | None, str]:
     """The spans that a filter selects, or why it is none."""
     if not wanted:
@@ -140,7 +147,7 @@ async def _hits(source: Source, at: str, wanted: str, joined: str) -> tuple[set[
     try:
         found = await source.get(TraceMatches, f"{at}/matches", filter=wanted, joined=joined)
         return set(found.span_ids), ""
-    except AskError as error:
+    except ProblemError as error:
         return None, error.detail
 
 
@@ -153,10 +160,9 @@ async def span_detail(source: Source, trace_id: str, span_id: str) -> Shown:
         span_id: 16 hex digits.
 
     Raises:
-        AskError: The API refused, or there is no such span.
+        ProblemError: The API refused, or there is no such span.
     """
-    at = f"{path_of(trace_id)}/spans/{quote(span_id, safe='')}"
-    found = await source.get(SpanDetail, at, text_limit=CUT)
+    found = await source.get(SpanDetail, span_path(trace_id, span_id), text_limit=CUT)
     _name_results([*found.span.input_messages, *found.span.output_messages])
     return {**dict(found), "cuts": {each.pointer: each for each in found.cut}}
 
@@ -177,25 +183,23 @@ def _name_results(messages: Iterable[object]) -> None:
             part.setdefault("name", names[str(part["id"])])
 
 
-async def pass_on(
-    source: Source, path: str, accepts: str, **parameters: str | int | None
-) -> Response:
+async def pass_on(request: Request, source: Source, path: str, **parameters: str) -> Response:
     """Answer with what the API answers, byte for byte; compressed where the browser takes that.
 
     Args:
+        request: The reader's.
         source: Asks the API.
         path: Below `/api/v1`.
-        accepts: The request's `Accept-Encoding`.
         parameters: Parameters.
 
     Raises:
-        AskError: The API refused.
+        ProblemError: The API refused.
     """
     answer = await source.file(path, **parameters)
     headers = {name: answer.headers[name] for name in _PASSED_ON if name in answer.headers}
     headers.update({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
     headers["Content-Security-Policy"] = HEADERS["Content-Security-Policy"]
-    if "gzip" not in accepts:
+    if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(answer.content, headers=headers)
     body = await run_in_threadpool(gzip.compress, answer.content, 1)
     return Response(body, headers={**headers, "Content-Encoding": "gzip"})

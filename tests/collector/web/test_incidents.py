@@ -11,7 +11,7 @@ import pytest
 
 from collector.web.incidents import incidents_of, named
 from collector.web.overview import overview
-from collector.web.period import USUAL, Traffic, split_of
+from collector.web.period import USUAL, Traffic, Window, split_of
 from collector.web.source import Source
 from collector.web.task import marks_of, task_view
 from scouter.client.models.alerts import DriftAlert
@@ -198,14 +198,16 @@ def test_an_environment_shows_its_own_falls() -> None:
         async def get(self, model: Any, path: str, **_: object) -> Any:
             return answer(model, **answers[path])
 
-    def states(environment: str) -> list[str]:
+    def window(environment: str) -> Window:
         traffic = Traffic(version="", environment=environment)
-        found = elsewhere(overview(Answering(), USUAL, traffic, NINE))
+        return Window(period=USUAL, traffic=traffic, now_s=NINE)
+
+    def states(environment: str) -> list[str]:
+        found = elsewhere(overview(Answering(), window(environment)))
         return [each.state for each in found["profiles"][0].tasks]
 
     def of_task(task_id: str, environment: str) -> tuple[int, bool]:
-        traffic = Traffic(version="", environment=environment)
-        found = elsewhere(task_view(Answering(), "desk", task_id, USUAL, traffic, NINE))
+        found = elsewhere(task_view(Answering(), "desk", task_id, window(environment)))
         return len(found["incidents"]), found["fall"] is not None
 
     assert states("") == ["watched", "watched"]

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import duckdb
 import pytest
 
+from collector.problem import ProblemError
 from collector.web.lists import as_parquet
-from collector.web.source import AskError
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -390,7 +390,7 @@ def test_few_parquet_files_are_open_at_a_time() -> None:
     async def download() -> None:
         files = [as_parquet(lines(), "shop") for _ in range(4)]
         assert [(await anext(each))[:4] for each in files] == [b"PAR1"] * 4
-        with pytest.raises(AskError, match="4 Parquet files of this space"):
+        with pytest.raises(ProblemError, match="4 Parquet files of this space"):
             await anext(as_parquet(lines(), "shop"))
         assert (await anext(as_parquet(lines(), "other")))[:4] == b"PAR1"
         await files[0].aclose()
