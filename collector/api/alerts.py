@@ -316,10 +316,10 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
 
 
 def _part(each: Part) -> models.DriftPart:
-    return models.DriftPart(
-        task=each.task,
+    return answer_of(
+        models.DriftPart,
+        each,
         kind=each.kind.value,
-        slice=each.slice,
         title=worse(each),
         message=evidence(each.opened, each.kind),
         proven_at=time_at(each.proven_ns),
@@ -332,35 +332,27 @@ def _fallen(each: TaskFall) -> FallenTask:
 
 
 def _tally(each: Tally) -> VersionTally:
-    return VersionTally(
-        version=each.version,
-        passed=each.passed,
-        failed=each.failed,
-        errored=each.errored,
-        pass_rate=each.rate,
-    )
+    return answer_of(VersionTally, each, pass_rate=each.rate)
 
 
 def _example(alert: Alert, row: EvaluationRow) -> DriftExample:
     kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
-    return DriftExample(
-        evaluation_id=row.evaluation_id,
-        record_id=row.record_id,
+    return answer_of(
+        DriftExample,
+        row,
         uid=row.record_uid,
-        trace_id=row.trace_id,
         link=f"/api/v1/{kind}/{name}",
         reason=error_of(row, alert.task),
     )
 
 
 def _delivery(each: DriftDelivery) -> models.DriftDelivery:
-    return models.DriftDelivery(
-        channel=each.channel,
+    return answer_of(
+        models.DriftDelivery,
+        each,
         told=each.alert_state,
         state=each.state.value,
         at=time_at(each.at_ns),
-        attempts=each.attempts,
-        answer=each.answer,
     )
 
 

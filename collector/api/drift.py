@@ -16,6 +16,7 @@ from collector.api.parameters import (
     Reader,
     Text,
     Time,
+    answer_of,
     api_router,
     read_cursor,
     read_time,
@@ -39,7 +40,6 @@ from scouter.client.models.alerts import (
 from scouter.client.models.answer import Page
 from scouter.drift.canary import ALPHA, MARGIN, Canary, Plan, Result, Version, decide
 from scouter.drift.canary import version_of as put_together
-from scouter.drift.detect.two_samples import Interval
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 from scouter.evaluate.statistics.explained import explain_results
 
@@ -238,9 +238,9 @@ def _shown(found: Canary, registered: RegisteredProfile, task: str) -> CanaryAns
         task=task,
         stable=_version(found.stable),
         candidate=_version(found.candidate),
-        pass_rate=_difference(found.passes),
-        decided_rate=_difference(found.decided),
-        result_rate=_difference(found.answered),
+        pass_rate=answer_of(Difference, found.passes),
+        decided_rate=answer_of(Difference, found.decided),
+        result_rate=answer_of(Difference, found.answered),
         is_cut=found.is_cut,
         margin=found.plan.margin,
         alpha=found.plan.alpha,
@@ -258,7 +258,3 @@ def _version(version: Version) -> CanaryVersion:
         error_rate=1 - decided.mean if decided.size else None,
         result_rate=answered.mean if answered.size else None,
     )
-
-
-def _difference(interval: Interval) -> Difference:
-    return Difference(lower=interval.lower, upper=interval.upper)

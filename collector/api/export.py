@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from threading import Semaphore
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from fastapi import Depends, Query, Response
 from fastapi.responses import StreamingResponse
@@ -120,18 +120,18 @@ def export(
         parts.catch_up(CATCH_UP_S)  # what was acknowledged before is there
     elif as_of is None:
         raise ProblemError(400, BAD_CURSOR)
-    source = _Source(
+    whole = _Export(
         store=parts.store,
         judges=parts.judges,
         kind=kind,
+        format=format,
         query=_for_kind(kind, query, state),
         as_of=parts.store.last_seq() if as_of is None else as_of,
         page_bytes=min(_PAGE_BYTES, part_bytes or _PAGE_BYTES),
     )
-    file = _File(source=source, format=format, before=before)
     headers = {"Content-Disposition": f'attachment; filename="{kind}.{format}"'}
     if part_bytes is None:
-        first = file.read(0)  # what cannot be read at all is an answer with a status
+        first = whole.part(before)  # what cannot be read at all is an answer with a status
         place = _streams[query.space]
         if not place.acquire(blocking=False):
             raise ProblemError(
@@ -140,10 +140,10 @@ def export(
                 "parts with `part_bytes`",
                 _RETRY_AFTER_S,
             )
-        return _Streamed(_stream(first), place, media_type=_MEDIA[format], headers=headers)
-    part = file.read(part_bytes)
+        return _Streamed(whole.stream(first), place, media_type=_MEDIA[format], headers=headers)
+    part = whole.part(before, part_bytes)
     if part.rest is not None:
-        headers[NEXT_CURSOR] = write_cursor(part.rest.before, source.as_of) or ""
+        headers[NEXT_CURSOR] = write_cursor(part.rest, whole.as_of) or ""
     return Response(part.text, media_type=_MEDIA[format], headers=headers)
 
 
@@ -170,22 +170,61 @@ def _for_kind(
     return RecordQuery(**given, state=state)
 
 
+class _Part(NamedTuple):
+    """Lines of a file, and where what comes behind them begins."""
+
+    text: str
+    rest: Place | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """Query of an export, which reads the store page by page."""
+class _Export:
+    """A file of all that a query finds, read page by page."""
 
     store: Store
     judges: KnownJudges
     kind: ExportKind
+    format: ExportFormat
     query: EvaluationQuery | RecordQuery
     as_of: int
     page_bytes: int
     """A page ends early where its long texts are about so long."""
 
-    def page(self, before: Place | None) -> tuple[list[Row], Place | None]:
-        """The rows behind a place, and where the next page begins."""
-        query = replace(self.query, as_of=self.as_of, limit=_ITEMS, before=before)
-        return self._records(query) if isinstance(query, RecordQuery) else self._evaluations(query)
+    def part(self, before: Place | None, part_bytes: int = 0) -> _Part:
+        """The lines behind a place, at least one page of them and until they are about so long."""
+        texts: list[str] = []
+        size = 0
+        while True:
+            is_start = before is None
+            query = replace(self.query, as_of=self.as_of, limit=_ITEMS, before=before)
+            is_of_records = isinstance(query, RecordQuery)
+            rows, before = self._records(query) if is_of_records else self._evaluations(query)
+            if self.format is ExportFormat.JSONL:
+                texts.append("".join(map(_line, rows)))
+            else:
+                texts.append(_csv(_COLUMNS[self.kind], rows, has_header=is_start))
+            size += len(texts[-1])
+            if before is None or size >= part_bytes:
+                return _Part("".join(texts), before)
+
+    def stream(self, part: _Part) -> Iterator[str]:
+        """A part and all behind it; none is read before the one in front of it was sent.
+
+        Raises:
+            TransientError: The store cannot be read for so long that the answer ends here, cut off.
+        """
+        yield part.text
+        while part.rest is not None:
+            part = self._insist(part.rest)
+            yield part.text
+
+    def _insist(self, before: Place) -> _Part:
+        for pause_s in _PAUSES_S:
+            try:
+                return self.part(before)
+            except TransientError:
+                time.sleep(pause_s)
+        return self.part(before)
 
     def _records(self, query: RecordQuery) -> tuple[list[Row], Place | None]:
         page = self.store.records(replace(query, context_bytes=self.page_bytes))
@@ -207,41 +246,6 @@ class _Source:
         return [(row, None) for row in rows], page.next_before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    """Part of an export that begins at a place; None is the beginning."""
-
-    source: _Source
-    format: ExportFormat
-    before: Place | None
-
-    def read(self, part_bytes: int) -> "_Part":
-        """The next lines, at least one page of them and until they are about so long."""
-        texts: list[str] = []
-        before, size = self.before, 0
-        while True:
-            is_start = before is None
-            rows, before = self.source.page(before)
-            texts.append(self._write(rows, is_start=is_start))
-            size += len(texts[-1])
-            if before is None or size >= part_bytes:
-                rest = None if before is None else replace(self, before=before)
-                return _Part(text="".join(texts), rest=rest)
-
-    def _write(self, rows: Sequence[Row], *, is_start: bool) -> str:
-        if self.format is ExportFormat.JSONL:
-            return "".join(map(_line, rows))
-        return _csv(_COLUMNS[self.source.kind], rows, has_header=is_start)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """Lines of a file, and what comes behind them."""
-
-    text: str
-    rest: _File | None
-
-
 class _Streamed(StreamingResponse):
     """An answer that gives its place back when it is over, also where its reader went away."""
 
@@ -256,27 +260,6 @@ class _Streamed(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._place.release()
-
-
-def _stream(part: _Part) -> Iterator[str]:
-    """All parts, one after the other; none is read before the one in front of it was sent.
-
-    Raises:
-        TransientError: The store cannot be read for so long that the answer ends here, cut off.
-    """
-    yield part.text
-    while part.rest is not None:
-        part = _insist(part.rest)
-        yield part.text
-
-
-def _insist(file: _File) -> _Part:
-    for pause_s in _PAUSES_S:
-        try:
-            return file.read(0)
-        except TransientError:
-            time.sleep(pause_s)
-    return file.read(0)
 
 
 def _line(row: Row) -> str:

@@ -120,8 +120,6 @@ def trace_item(
         uid=None if records is None else records.uid,
         record_id=None if records is None else records.record_id,
         outcomes=() if records is None else tuple(records.outcomes),
-        match=trace.match,
-        more_matches=trace.more_matches,
         question=question,
         **cost_fields(prices.total(trace.models)),
     )

@@ -63,9 +63,7 @@ def label_item(row: LabelRow) -> LabelItem:
 
 def label_scale(scale: Scale | None) -> LabelScale | None:
     """A scale as the API has it."""
-    if scale is None:
-        return None
-    return LabelScale(least=scale.least, most=scale.most, steps=scale.steps)
+    return None if scale is None else answer_of(LabelScale, scale)
 
 
 def queue_item(
@@ -90,14 +88,12 @@ def queue_item(
         record,
         created_at=time_at(record.created_ns),
         asks=question_about(task, record.context),
-        result=next((_result(each) for each in results if each.task_id == task.id), None),
+        result=next(
+            (answer_of(QueueResult, each) for each in results if each.task_id == task.id), None
+        ),
         labels=tuple(label_item(each) for each in labels),
         own=None if own is None else label_item(own),
     )
-
-
-def _result(found: TaskRow) -> QueueResult:
-    return answer_of(QueueResult, found)
 
 
 def label_agreement(
@@ -135,13 +131,11 @@ def _beside(judge: Confusion) -> JudgeAgreement:
 
 
 def _pair(pair: Pair) -> RaterPair:
-    return RaterPair(
-        first=pair.first,
-        second=pair.second,
+    return answer_of(
+        RaterPair,
+        pair,
         records=pair.items,
-        agreed=pair.agreed,
         kappa=_kappa(pair.kappa),
-        scored=pair.scored,
         alpha=None if pair.alpha is None else _kappa(pair.alpha),
     )
 
@@ -221,11 +215,9 @@ def labelled_records(
         people=tuple(parts.store.label_raters(caller.space)),
         total=len(found),
         items=tuple(
-            LabelledRecord(
-                uid=each.uid,
-                record_id=record.record_id,
-                trace_id=record.trace_id,
-                context=record.context,
+            answer_of(
+                LabelledRecord,
+                record,
                 outcome=None if each.uid not in judged else judged[each.uid].outcome,
                 labels=tuple(label_item(label) for label in each.labels),
             )

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from fastapi import Body
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from collector.api.parameters import Admin, api_router, read_trace_id
+from collector.api.parameters import Admin, answer_of, api_router, read_trace_id
 from collector.api.parts import TheParts
 from collector.care.data_folder import KnownBackup
 from collector.items.times import time_at
@@ -101,12 +101,10 @@ def backup(parts: TheParts, caller: Admin, body: Annotated[BackupRequest, Body()
 
 
 def _erased(done: Erasure, *, with_paths: bool) -> Erased:
-    return Erased(
+    return answer_of(
+        Erased,
+        done.erased,
         records=len(done.erased.uids),
-        spans=done.erased.spans,
-        evaluations=done.erased.evaluations,
-        dead_letters=done.erased.dead_letters,
-        runs=done.erased.runs,
         is_gone=done.is_gone,
         backups=tuple(_backup(each, with_path=with_paths) for each in done.backups),
     )

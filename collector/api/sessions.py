@@ -22,6 +22,7 @@ from collector.api.parameters import (
     Text,
     Texts,
     Time,
+    answer_of,
     api_router,
     cost_fields,
     read_attributes,
@@ -125,7 +126,9 @@ def sessions(
         parts.names.check(query.space, query.profile, query.task_id)
     at = page.looked_until_ns
     return Searched[SessionItem](
-        items=tuple(SessionItem(**_counts(each, parts.prices)) for each in page.items),
+        items=tuple(
+            answer_of(SessionItem, each, **_shown(each, parts.prices)) for each in page.items
+        ),
         next_cursor=write_cursor(page.next_before, page.as_of),
         is_partial=at is not None,
         looked_until=None if at is None else time_at(at),
@@ -148,30 +151,22 @@ def session(
     newest = parts.store.evaluations(
         EvaluationQuery(space=space, session_id=session_id, limit=limit)
     )
-    return Session(
-        **_counts(found, parts.prices),
+    return answer_of(
+        Session,
+        found,
+        **_shown(found, parts.prices),
         items=record_items(parts.store, parts.prices, space, records.items),
         evaluations=tuple(evaluation_answer(each, parts.judges) for each in newest.items),
         trace_ids=tuple(parts.store.session_traces(space, session_id, limit)),
     )
 
 
-def _counts(summary: SessionSummary, prices: PriceTable) -> dict[str, Any]:
+def _shown(summary: SessionSummary, prices: PriceTable) -> dict[str, Any]:
+    """The fields of a `SessionItem` that its row calls otherwise."""
+    took_ns = summary.duration_ns
     return {
-        "session_id": summary.session_id,
-        "records": summary.records,
-        "traces": summary.traces,
         "first_at": time_at(summary.first_ns),
         "last_at": time_at(summary.last_ns),
-        "passed": summary.passed,
-        "failed": summary.failed,
-        "errored": summary.errored,
-        "skipped": summary.skipped,
-        "undecided": summary.undecided,
-        "duration_ms": None if summary.duration_ns is None else max(0, summary.duration_ns) / 1e6,
-        "input_tokens": summary.input_tokens,
-        "output_tokens": summary.output_tokens,
-        "match": summary.match,
+        "duration_ms": None if took_ns is None else max(0, took_ns) / 1e6,
         **cost_fields(prices.total(summary.models)),
-        "more_matches": summary.more_matches,
     }

@@ -37,6 +37,12 @@ from scouter.model.span import StatusCode
 _CURSOR: Final = struct.Struct(">QQQ16s8s")
 """As of which commit (0 for none), commit, start, trace id, span id."""
 _MOST_NS: Final = 2**63
+_COLUMNS: Final = (
+    "service_name", "service_version", "environment", "operation", "provider", "request_model",
+    "response_model", "agent_name", "tool_name", "conversation_id", "error_type", "session_id",
+    "finish_reason", "user_id",
+)  # fmt: skip
+"""Columns of spans that parameters of the same names filter."""
 _Q = TypeVar("_Q", bound=SpanQuery)
 
 
@@ -101,26 +107,11 @@ async def _of_spans(
     until: Time = None,
 ) -> SpanQuery:
     """A dependency: reads the filter by what spans are."""
-    columns = {
-        "service_name": service_name,
-        "service_version": service_version,
-        "environment": environment,
-        "operation": operation,
-        "provider": provider,
-        "request_model": request_model,
-        "response_model": response_model,
-        "agent_name": agent_name,
-        "tool_name": tool_name,
-        "conversation_id": conversation_id,
-        "error_type": error_type,
-        "session_id": session_id,
-        "finish_reason": finish_reason,
-        "user_id": user_id,
-    }
+    given = locals()
     return SpanQuery(
         space=caller.space,
         name=name,
-        columns={key: value for key, value in columns.items() if value is not None},
+        columns={each: given[each] for each in _COLUMNS if given[each] is not None},
         attributes=read_attributes(attributes),
         status=None if status is None else StatusCode[status.name],
         min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,

@@ -10,14 +10,7 @@ from typing import Annotated, Final, NamedTuple
 
 from fastapi import Query
 
-from collector.api.parameters import (
-    NOT_FOUND,
-    Reader,
-    Text,
-    Time,
-    api_router,
-    read_time,
-)
+from collector.api.parameters import NOT_FOUND, Reader, Text, Time, answer_of, api_router, read_time
 from collector.api.parts import TheParts
 from collector.items.times import time_at
 from collector.store.evaluation_queries import EvaluationQuery, TaskValue, TaskValuesQuery
@@ -349,12 +342,6 @@ def _group(
         first_seen=time_at(min(times)),
         last_seen=time_at(max(times)),
         examples=tuple(
-            FailureExample(
-                evaluation_id=row.evaluation_id,
-                uid=row.record_uid,
-                record_id=row.record_id,
-                trace_id=row.trace_id,
-            )
-            for row, _ in pairs[:_EXAMPLES]
+            answer_of(FailureExample, row, uid=row.record_uid) for row, _ in pairs[:_EXAMPLES]
         ),
     )

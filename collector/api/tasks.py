@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Final, NamedTuple, Self
 
 from fastapi import Depends, Query, Response
@@ -258,13 +258,7 @@ def _buckets(
 
 
 def _series(query: TaskQuery, buckets: Buckets) -> SeriesQuery:
-    return SeriesQuery(
-        space=query.space,
-        profile=query.profile,
-        service_version=query.service_version,
-        environment=query.environment,
-        **buckets._asdict(),
-    )
+    return SeriesQuery(**{**asdict(query), **buckets._asdict()})
 
 
 def _lines(
