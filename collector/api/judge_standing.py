@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from collector.judging.calibrations import KnownJudges
@@ -17,15 +17,6 @@ from scouter.evaluate.statistics.corrected_rate import JudgeCounts
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Period and service version of the evaluations that were counted."""
-
-    since_ns: int | None
-    until_ns: int | None
-    service_version: str | None = None
-
-
 class JudgeStandings:
     """Looks calibrations up for counts of task results.
 
@@ -37,68 +28,62 @@ class JudgeStandings:
     def __init__(self, store: Store, judges: KnownJudges) -> None:
         self._store, self._judges = store, judges
 
-    def of(self, space: str, counts: TaskCounts, span: Span) -> JudgeStanding | None:
+    def of(self, counts: TaskCounts, query: TaskQuery) -> JudgeStanding | None:
         """Say what is known of the judge of a task.
 
         An evaluation before the first calibration of its judge is corrected by that one, any other
         by the last one made before it.
 
         Args:
-            space: Of the counts.
             counts: Of the task, by one version of its profile.
-            span: Period of the counts.
+            query: The results that were counted.
 
         Returns:
             None of a task without a judge, and of session-scoped ones, which cannot be
             calibrated.
         """
-        uid, task_id = counts.profile_uid, counts.task_id
+        space, uid, task_id = query.space, counts.profile_uid, counts.task_id
         identity = self._judges.identity(space, uid, task_id)
         if identity is None:
             return None
-        every = _within(self._judges.every(space, uid, task_id), span)
+        every = _within(self._judges.every(space, uid, task_id), query)
         if not every:
             unfit = self._judges.last(identity)
             return _standing(rate_of_answers(identity, _answers(counts), unfit), 0)
         if len(every) == 1:
             return _standing(rate_of_answers(identity, _answers(counts), every[0]), 1)
         parts = [
-            rate_of_answers(identity, _answers(self._counts(space, counts, part)), known)
-            for known, part in _parts(every, span)
+            rate_of_answers(identity, _answers(self._counts(counts, part)), known)
+            for known, part in _parts(every, query)
         ]
         applied = sum(1 for each in parts if each.judged)
         return _standing(together(parts), max(1, applied))
 
-    def _counts(self, space: str, whole: TaskCounts, part: Span) -> TaskCounts:
+    def _counts(self, whole: TaskCounts, part: TaskQuery) -> TaskCounts:
         """The counts of a task in a part of the time."""
-        query = TaskQuery(
-            space=space,
-            profile=whole.profile_uid,
-            service_version=part.service_version,
-            since_ns=part.since_ns,
-            until_ns=part.until_ns,
-        )
-        found = self._store.task_counts(query)
+        found = self._store.task_counts(replace(part, profile=whole.profile_uid))
         none = replace(whole, passed=0, failed=0, errored=0, skipped=0, gated=0)
         return next((each for each in found if each.task_id == whole.task_id), none)
 
 
-def _within(every: Sequence[Calibration], span: Span) -> list[Calibration]:
+def _within(every: Sequence[Calibration], query: TaskQuery) -> list[Calibration]:
     """Select the calibrations of a judge that were in force while the evaluations were made."""
     if not every:
         return []
-    first = in_force(every, _time(span.since_ns or 0))
-    until = None if span.until_ns is None else _time(span.until_ns)
+    first = in_force(every, _time(query.since_ns or 0))
+    until = None if query.until_ns is None else _time(query.until_ns)
     later = (each for each in every if each.created_at > first.created_at)
     return [first, *(each for each in later if until is None or each.created_at < until)]
 
 
-def _parts(every: Sequence[Calibration], span: Span) -> Iterator[tuple[Calibration, Span]]:
+def _parts(
+    every: Sequence[Calibration], query: TaskQuery
+) -> Iterator[tuple[Calibration, TaskQuery]]:
     """Cut a time where one calibration follows another."""
-    starts = [span.since_ns, *(_ns(each.created_at) for each in every[1:])]
-    ends = [*starts[1:], span.until_ns]
+    starts = [query.since_ns, *(_ns(each.created_at) for each in every[1:])]
+    ends = [*starts[1:], query.until_ns]
     for known, since_ns, until_ns in zip(every, starts, ends, strict=True):
-        yield known, replace(span, since_ns=since_ns, until_ns=until_ns)
+        yield known, replace(query, since_ns=since_ns, until_ns=until_ns)
 
 
 def _answers(counts: TaskCounts) -> JudgeCounts:

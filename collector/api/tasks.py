@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, NamedTuple, Self
 from fastapi import Depends, Query, Response
 from pydantic import JsonValue
 
-from collector.api.judge_standing import Span
 from collector.api.parameters import (
     NOT_FOUND,
     Bucket,
@@ -172,11 +171,6 @@ def tasks(
     usage: Annotated[bool, Query(description="With what judges took for these results.")] = False,
 ) -> TaskRates:
     """Outcomes and pass rate of every task; times are those of evaluation."""
-    span = Span(
-        since_ns=query.since_ns,
-        until_ns=query.until_ns,
-        service_version=query.service_version,
-    )
     found = parts.store.task_counts(query)
     if not found:
         parts.names.check(query.space, query.profile)
@@ -187,7 +181,7 @@ def tasks(
         items=tuple(
             RatedTask(
                 **_rate(each),
-                judge=parts.standings.of(query.space, each, span),
+                judge=parts.standings.of(each, query),
                 line=line_of and line_of(each.profile_uid, each.task_id),
                 usage=_usage(taken.get((each.profile_uid, each.task_id))),
             )
@@ -224,12 +218,12 @@ def series(
         )
 
     def point(each: SeriesItem) -> dict[str, JsonValue]:
-        span = Span(
+        part = replace(
+            query,
             since_ns=max(buckets.since_ns, each.start_ns),
             until_ns=min(buckets.until_ns, each.start_ns + buckets.bucket_ns),
-            service_version=query.service_version,
         )
-        judge = parts.standings.of(query.space, each.counts, span)
+        judge = parts.standings.of(each.counts, part)
         return {
             "start": format_time(each.start_ns),
             **_rate(each.counts),

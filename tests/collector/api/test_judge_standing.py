@@ -70,7 +70,9 @@ def judge(service: Service, path: str = "tasks", **query: Any) -> dict[str, Any]
     return item["judge"]
 
 
-def send(service: Service, passed: int, failed: int, name: str = "u", before: int = 0) -> None:
+def send(
+    service: Service, passed: int, failed: int, name: str = "u", before: int = 0, **tags: str
+) -> None:
     """Send records with uids and ids after their numbers, and wait for their evaluations."""
     numbers = [2 * n for n in range(passed)] + [2 * n + 1 for n in range(failed)]
     service.send(
@@ -80,6 +82,7 @@ def send(service: Service, passed: int, failed: int, name: str = "u", before: in
                 "record_id": f"case {n}",
                 "profile": "judged",
                 "context": {"answer": n},
+                "tags": tags,
             }
             for n in numbers
         )
@@ -183,6 +186,26 @@ def test_each_calibration_tells_of_the_evaluations_of_its_time(
         assert both[name] == pytest.approx(mean, abs=1e-9)
     assert both["calibration"]["sensitivity"] == 0.95
     assert bucket == both
+
+
+def test_each_calibration_tells_of_the_environment_that_is_asked_for(
+    start: Start, tmp_path: Path
+) -> None:
+    """20 of staging, all since the later calibration: (15/20 + 0.95 - 1) / 0.9 = 7/9."""
+    first = calibration(DESK, at=datetime.datetime.now(datetime.UTC))
+    with LLMTestServer(rate) as server:
+        service = begin(start, tmp_path, server, first)
+        send(service, 2, 2)
+        service.stop()
+        change = datetime.datetime.now(datetime.UTC)
+        later = calibration(DESK, ((190, 10), (10, 190)), at=change)
+        service = begin(start, tmp_path, server, first, later)
+        tags = {"deployment.environment.name": "staging"}
+        send(service, 15, 5, "v", before=4, **tags)
+        found = judge(service, environment="staging")
+
+    assert found["judged"] == 20
+    assert found["pass_rate"] == pytest.approx(7 / 9, abs=1e-6)
 
 
 def test_old_evaluations_keep_their_calibration(start: Start, tmp_path: Path) -> None:
