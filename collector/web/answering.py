@@ -1,6 +1,6 @@
 """Endpoints made of views, and sessions: who is not let in has to give a token."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, TypeAlias
@@ -10,13 +10,14 @@ from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.caller import CALLER, Caller
 from collector.access.gate import is_page
 from collector.problem import ProblemError
 from collector.web.render import query, render
-from collector.web.source import Source
+from collector.web.source import Shown, Source
 
 COOKIE: Final = "scouter_session"
 
@@ -88,6 +89,32 @@ def endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
             )  # fmt: skip
 
     return show
+
+
+Collect: TypeAlias = Callable[[Source, Mapping[str, str]], Awaitable[Shown]]
+
+
+def shows(path: str, template: str, collect: Collect, *, is_part: bool = False) -> Route:
+    """Make the route of a view that is made of the parameters of its address alone.
+
+    Args:
+        path: With the names of parameters in braces.
+        template: File name below `templates`.
+        collect: Gets the API and the parameters, and gives the values that the template shows.
+        is_part: True if a script may put it into another view.
+    """
+
+    async def show(request: Request, source: Source) -> Response:
+        shown = await collect(source, {**request.query_params, **request.path_params})
+        layout = {"layout": layout_of(request)} if is_part else {}
+        return await render(request, template, **layout, **shown)
+
+    return Route(path, endpoint(show))
+
+
+def layout_of(request: Request) -> str:
+    """A part for a script, or a page of its own for whoever follows the link."""
+    return "bare.html" if "hx-request" in request.headers else "base.html"
 
 
 def _to_login(request: Request) -> Response:

@@ -1,6 +1,7 @@
 """Two sides side by side: runs, versions or periods, their calls, tasks and values."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -207,19 +208,18 @@ class Choices:
     periods: Sequence[Choice]
 
 
-async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -> Shown:
+async def compare_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the view of a comparison.
 
     Args:
         source: Asks the API.
         given: `profile`, `before` and `after`; without the last two, the last two versions, or
-            else the last day and the one before it.
-        now_s: The end of the last period.
+            else the last day and the one before it. The last period ends now.
 
     Raises:
         ProblemError: The API refused.
     """
-    named = given.get("profile", "")
+    named, now_s = given.get("profile", ""), time.time()
     listed, stored, first_versions = await asyncio.gather(
         source.get(Page[ProfileItem], "profiles"),
         source.get(Page[RunItem], "runs"),

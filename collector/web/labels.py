@@ -227,18 +227,17 @@ def beginning_of(context: object) -> list[tuple[str, str]]:
     ]
 
 
-async def agreement_view(source: Source, profile: str, task_id: str) -> Shown:
+async def agreement_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the agreement of people, and of the judge with them.
 
     Args:
         source: Asks the API.
-        profile: Alias.
-        task_id: Of the task.
+        given: `profile`, its alias, and `task`.
 
     Raises:
         ProblemError: The API refused.
     """
-    parameters = {"profile": profile, "task_id": task_id}
+    parameters = {"profile": given.get("profile", ""), "task_id": given.get("task", "")}
     found = await source.get(LabelAgreement, "labels/agreement", **parameters)
     contested: Sequence[LabelledRecord] = ()
     if found.contested:

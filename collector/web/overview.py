@@ -115,17 +115,17 @@ async def overview(source: Source, window: Window, profile: str = "") -> Shown:
     }
 
 
-async def profile_view(source: Source, alias: str, window: Window) -> Shown:
+async def profile_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the view of one profile: its part of the overview, and where failures are parted.
 
     Args:
         source: Asks the API.
-        alias: Of the profile.
-        window: That it covers.
+        given: `profile`, its alias; the window.
 
     Raises:
         ProblemError: The API refused, or there is no such profile.
     """
+    alias, window = given.get("profile", ""), Window.of(given)
     shown, known = await asyncio.gather(
         overview(source, window, alias),
         source.get(Versions, "versions", profile=alias),

@@ -56,22 +56,22 @@ class Turn:
     """Of its first record, where no span says anything."""
 
 
-async def conversation_view(source: Source, session_id: str, page: str) -> Shown:
+async def conversation_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the view of a conversation.
 
     Args:
         source: Asks the API.
-        session_id: Or the uid of a record that has no session.
-        page: Number of the page of turns, from 1; the first one for anything else.
+        given: `session_id`, or the uid of a record that has no session; `page`, the number of the
+            page of turns, from 1, and the first one for anything else.
 
     Raises:
         ProblemError: The API refused, or no record of it is stored.
     """
-    session = await source.get(Session, f"sessions/{quote(session_id, safe='')}")
+    session = await source.get(Session, f"sessions/{quote(given['session_id'], safe='')}")
     evaluations, records = session.evaluations, session.items[:_RECORDS]
     turns = _turns(records, _latest(evaluations, "record"))  # not evaluated in their order
     last = max(1, -(-len(turns) // _TURNS))
-    number = max(1, min(natural(page), last))
+    number = max(1, min(natural(given.get("page", "")), last))
     shown = turns[(number - 1) * _TURNS : number * _TURNS]
     await asyncio.gather(*(_fill(source, turn) for turn in shown))
     own = _latest(evaluations, "session").values()

@@ -4,7 +4,6 @@ import datetime
 import json
 import math
 import re
-import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
@@ -18,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from collector.problem import ProblemError
-from collector.web.answering import endpoint, read_form
+from collector.web.answering import endpoint, read_form, shows
 from collector.web.compare import compare_view
 from collector.web.labels import agreement_view, label_tasks_view, labelled_view, queue_view
 from collector.web.render import download, path_part, query, render
@@ -44,7 +43,7 @@ _YEAR_S: Final = 365 * 86_400
 def review_routes() -> list[BaseRoute]:
     """Make the routes."""
     return [
-        Route("/compare", endpoint(_compare)),
+        shows("/compare", "compare.html", compare_view),
         Route("/runs", endpoint(_upload), methods=["POST"]),
         Route("/runs/{run_id}/remove", endpoint(_remove), methods=["POST"]),
         Route("/record.json", endpoint(_record_json)),
@@ -53,15 +52,10 @@ def review_routes() -> list[BaseRoute]:
         Route("/labels", endpoint(_labels)),
         Route("/labels", endpoint(_label), methods=["POST"]),
         Route("/labels/queue", endpoint(_queue)),
-        Route("/labels/records", endpoint(_labelled)),
-        Route("/labels/agreement", endpoint(_agreement)),
+        shows("/labels/records", "label_records.html", labelled_view),
+        shows("/labels/agreement", "label_agreement.html", agreement_view),
         Route("/labels/file", endpoint(_label_file)),
     ]
-
-
-async def _compare(request: Request, source: Source) -> Response:
-    shown = await compare_view(source, request.query_params, time.time())
-    return await render(request, "compare.html", **shown)
 
 
 async def _upload(request: Request, source: Source) -> Response:
@@ -105,11 +99,6 @@ async def _queue(request: Request, source: Source) -> Response:
 
 def _name(request: Request) -> str:
     return unquote(request.cookies.get(_NAME, ""))[:100]
-
-
-async def _labelled(request: Request, source: Source) -> Response:
-    shown = await labelled_view(source, request.query_params)
-    return await render(request, "label_records.html", **shown)
 
 
 async def _label(request: Request, source: Source) -> Response:
@@ -172,12 +161,6 @@ def _said(form: Mapping[str, str]) -> dict[str, JsonValue]:
             HTTPStatus.BAD_REQUEST, "expected a label (good, bad or none) or a score, a number"
         )
     return {"score": score}
-
-
-async def _agreement(request: Request, source: Source) -> Response:
-    parameters = request.query_params
-    shown = await agreement_view(source, parameters.get("profile", ""), parameters.get("task", ""))
-    return await render(request, "label_agreement.html", **shown)
 
 
 async def _label_file(request: Request, source: Source) -> Response:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -28,7 +28,9 @@ from collector.web.answering import (
     endpoint,
     forget,
     is_local,
+    layout_of,
     read_form,
+    shows,
 )
 from collector.web.incidents import health_view, incidents_of
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
@@ -47,7 +49,7 @@ from collector.web.render import (
     text_of,
 )
 from collector.web.review import RERUN, review_routes
-from collector.web.source import Source
+from collector.web.source import Shown, Source
 from collector.web.task import spread_view, task_view
 from collector.web.trace import pass_on, path_of, span_detail, span_path, trace_view
 from scouter.client.models.alerts import Alerts, DriftAlert, DriftAlertLook, DriftSeriesList
@@ -90,24 +92,24 @@ def page_routes() -> list[BaseRoute]:
         Mount("/static", GZipMiddleware(_StaticFiles(directory=STATIC))),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
-        Route("/", endpoint(_overview)),
-        Route("/profile", endpoint(_profile)),
-        Route("/profile/tasks", endpoint(_profile_tasks)),
-        Route("/profile/faults", endpoint(_profile_faults)),
+        shows("/", "overview.html", _overview),
+        shows("/profile", "profile.html", profile_view),
+        shows("/profile/tasks", "profile_tasks.html", tasks_view),
+        shows("/profile/faults", "faults.html", faults_view),
         Route("/profile.json", endpoint(_profile_file)),
-        Route("/task", endpoint(_task)),
-        Route("/task/distributions", endpoint(_spread)),
-        Route("/task/failures", endpoint(_failures)),
+        shows("/task", "task.html", _task),
+        shows("/task/distributions", "distributions.html", spread_view, is_part=True),
+        shows("/task/failures", "failures.html", _failures, is_part=True),
         Route("/records/{uid:path}", endpoint(_record)),
-        Route("/conversations/{session_id:path}", endpoint(_conversation)),
-        Route("/traces/{trace_id}", endpoint(_trace)),
-        Route("/traces/{trace_id}/agents", endpoint(_agents)),
-        Route("/traces/{trace_id}/links", endpoint(_links)),
-        Route("/traces/{trace_id}/spans/{span_id}", endpoint(_span)),
+        shows("/conversations/{session_id:path}", "conversation.html", conversation_view),
+        shows("/traces/{trace_id}", "trace.html", trace_view),
+        shows("/traces/{trace_id}/agents", "agents.html", _agents, is_part=True),
+        shows("/traces/{trace_id}/links", "links.html", _links, is_part=True),
+        shows("/traces/{trace_id}/spans/{span_id}", "span.html", _span, is_part=True),
         Route("/traces/{trace_id}/spans/{span_id}/value", endpoint(_value)),
         *(Route(f"/traces/{{trace_id}}/{name}", endpoint(_passed_on(name))) for name in _PASSED_ON),
-        Route("/alerts", endpoint(_alerts)),
-        Route("/alerts/{alert_id}", endpoint(_alert)),
+        shows("/alerts", "alerts.html", _alerts),
+        shows("/alerts/{alert_id}", "alert.html", _alert),
         Route("/alerts/{alert_id}/{act}", endpoint(_act), methods=["POST"]),
         Route("/health", endpoint(_health)),
         Route("/health/replay", endpoint(_replay), methods=["POST"]),
@@ -158,25 +160,8 @@ class _StaticFiles(StaticFiles):
         return answer
 
 
-async def _overview(request: Request, source: Source) -> Response:
-    shown = await overview(source, Window.of(request.query_params))
-    return await render(request, "overview.html", **shown)
-
-
-async def _profile(request: Request, source: Source) -> Response:
-    given = request.query_params
-    shown = await profile_view(source, given.get("profile", ""), Window.of(given))
-    return await render(request, "profile.html", **shown)
-
-
-async def _profile_tasks(request: Request, source: Source) -> Response:
-    shown = await tasks_view(source, request.query_params)
-    return await render(request, "profile_tasks.html", **shown)
-
-
-async def _profile_faults(request: Request, source: Source) -> Response:
-    shown = await faults_view(source, request.query_params)
-    return await render(request, "faults.html", **shown)
+async def _overview(source: Source, given: Mapping[str, str]) -> Shown:
+    return await overview(source, Window.of(given))
 
 
 async def _profile_file(request: Request, source: Source) -> Response:
@@ -185,34 +170,26 @@ async def _profile_file(request: Request, source: Source) -> Response:
     return download(text_of(body).encode(), "profile.json", "application/json")
 
 
-async def _task(request: Request, source: Source) -> Response:
-    given = request.query_params
+async def _task(source: Source, given: Mapping[str, str]) -> Shown:
     profile, task_id = given.get("profile", ""), given.get("task", "")
     shown, definition = await asyncio.gather(
         task_view(source, profile, task_id, Window.of(given)),
         definition_in(source, profile, task_id),
     )
-    return await render(request, "task.html", definition=definition, **shown)
+    return {**shown, "definition": definition}
 
 
-async def _spread(request: Request, source: Source) -> Response:
-    shown = await spread_view(source, request.query_params)
-    return await render(request, "distributions.html", layout=_layout(request), **shown)
-
-
-async def _failures(request: Request, source: Source) -> Response:
-    given, window = request.query_params, Window.of(request.query_params)
-    profile, task_id, split, words = (
-        given.get(name, "") for name in ("profile", "task", "split", "words")
-    )
-    shown = await source.get(
+async def _failures(source: Source, given: Mapping[str, str]) -> Shown:
+    names, window = ("profile", "task", "split", "words"), Window.of(given)
+    profile, task_id, split, words = (given.get(name, "") for name in names)
+    found = await source.get(
         Failures, "tasks/failures", profile=profile, task_id=task_id, split=split, **window.for_api
     )
-    questions = await source.questions(each for group in shown.items for each in group.examples)
-    return await render(
-        request, "failures.html", layout=_layout(request), profile=profile, task_id=task_id,
-        split=split, words=words[:_WORDS], questions=questions, **window.shown, **dict(shown),
-    )  # fmt: skip
+    questions = await source.questions(each for group in found.items for each in group.examples)
+    return {
+        **window.shown, **dict(found), "profile": profile, "task_id": task_id, "split": split,
+        "words": words[:_WORDS], "questions": questions,
+    }  # fmt: skip
 
 
 async def _record(request: Request, source: Source) -> Response:
@@ -226,39 +203,21 @@ async def _record(request: Request, source: Source) -> Response:
     return answer
 
 
-async def _conversation(request: Request, source: Source) -> Response:
-    page = request.query_params.get("page", "")
-    shown = await conversation_view(source, request.path_params["session_id"], page)
-    return await render(request, "conversation.html", **shown)
-
-
-async def _trace(request: Request, source: Source) -> Response:
-    shown = await trace_view(source, request.path_params["trace_id"], request.query_params)
-    return await render(request, "trace.html", **shown)
-
-
-async def _links(request: Request, source: Source) -> Response:
-    trace_id = request.path_params["trace_id"]
+async def _links(source: Source, given: Mapping[str, str]) -> Shown:
+    trace_id = given["trace_id"]
     found = await source.get(TraceLinks, f"{path_of(trace_id)}/links")
-    return await render(
-        request, "links.html", layout=_layout(request), trace_id=trace_id, links=found.items,
-        joined=request.query_params.get("joined", ""),
-    )  # fmt: skip
+    return {"trace_id": trace_id, "links": found.items, "joined": given.get("joined", "")}
 
 
-async def _agents(request: Request, source: Source) -> Response:
-    trace_id, joined = request.path_params["trace_id"], request.query_params.get("joined")
+async def _agents(source: Source, given: Mapping[str, str]) -> Shown:
+    trace_id, joined = given["trace_id"], given.get("joined")
     found = await source.get(TraceAgents, f"{path_of(trace_id)}/agents", joined=joined)
-    return await render(
-        request, "agents.html", layout=_layout(request), trace_id=trace_id, agents=found.items
-    )
+    return {"trace_id": trace_id, "agents": found.items}
 
 
-async def _span(request: Request, source: Source) -> Response:
-    found = await span_detail(source, **request.path_params)
-    return await render(
-        request, "span.html", layout=_layout(request), trace_id=found["trace_id"], found=found
-    )
+async def _span(source: Source, given: Mapping[str, str]) -> Shown:
+    found = await span_detail(source, given["trace_id"], given["span_id"])
+    return {"trace_id": found["trace_id"], "found": found}
 
 
 async def _value(request: Request, source: Source) -> Response:
@@ -278,25 +237,19 @@ def _passed_on(name: str) -> View:
     return show
 
 
-def _layout(request: Request) -> str:
-    """A part for a script, or a page of its own for whoever follows the link."""
-    return "bare.html" if "hx-request" in request.headers else "base.html"
-
-
-async def _alerts(request: Request, source: Source) -> Response:
+async def _alerts(source: Source, given: Mapping[str, str]) -> Shown:
+    del given
     found, known = await asyncio.gather(
         source.get(Alerts, "alerts"), source.get(DriftSeriesList, "drift/series")
     )
-    return await render(
-        request, "alerts.html", incidents=incidents_of(found.drift), known=known, **dict(found)
-    )
+    return {**dict(found), "incidents": incidents_of(found.drift), "known": known}
 
 
-async def _alert(request: Request, source: Source) -> Response:
-    alert_id = request.path_params["alert_id"]
+async def _alert(source: Source, given: Mapping[str, str]) -> Shown:
+    alert_id = given["alert_id"]
     shown = await source.get(DriftAlertLook, f"alerts/{quote(alert_id, safe='')}")
     others, questions = await _beside(source, alert_id), await source.questions(shown.examples)
-    return await render(request, "alert.html", others=others, questions=questions, **dict(shown))
+    return {**dict(shown), "others": others, "questions": questions}
 
 
 async def _beside(source: Source, alert_id: str) -> list[DriftAlert]:
@@ -360,7 +313,7 @@ def _list(name: str) -> View:
 def _facets(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
         shown = await facets_view(source, LISTS[name], request.query_params, time.time())
-        return await render(request, "facets.html", layout=_layout(request), **shown)
+        return await render(request, "facets.html", layout=layout_of(request), **shown)
 
     return show
 

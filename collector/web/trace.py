@@ -80,19 +80,19 @@ PRESETS: Final = (
 )
 
 
-async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) -> Shown:
+async def trace_view(source: Source, given: Mapping[str, str]) -> Shown:
     """Collect the view of a trace.
 
     Args:
         source: Asks the API.
-        trace_id: 32 hex digits.
-        given: `span`, whose details are open; `filter`, which rows show, or `show`, the name of a
-            preset; `joined`, with the traces that belong to it.
+        given: `trace_id`, 32 hex digits; `span`, whose details are open; `filter`, which rows
+            show, or `show`, the name of a preset; `joined`, with the traces that belong to it.
 
     Raises:
         ProblemError: The API refused, or no span of it is stored.
     """
-    at, wanted, span_id = path_of(trace_id), given.get("filter", ""), given.get("span", "")
+    trace_id, wanted, span_id = given["trace_id"], given.get("filter", ""), given.get("span", "")
+    at = path_of(trace_id)
     joined = "true" if given.get("joined") else ""
     found = await source.get(TraceRows, f"{at}/columns", limit=FIRST, joined=joined)
     columns, evaluations = found.columns, found.evaluations
