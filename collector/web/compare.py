@@ -170,15 +170,6 @@ _SWAPPED: Final[Mapping[str, str]] = dict(zip(_EXACT, (*_EXACT[2:], *_EXACT[:2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """One side that a reader may choose."""
-
-    value: str
-    """As the address has it: `version:1.4`, `run:3f9c…` or `last:24h`."""
-    label: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A figure of both sides' traces, as text."""
 
@@ -197,15 +188,6 @@ _FIGURES: Final[Sequence[tuple[str, str, Callable[[float], str]]]] = (
     ("output_tokens", "Output tokens, mean", "{:,.0f}".format),
     ("cost", "Cost in USD, mean", "{:,.4f}".format),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """Choices, by their kind."""
-
-    versions: Sequence[Choice]
-    runs: Sequence[Choice]
-    periods: Sequence[Choice]
 
 
 async def compare_view(source: Source, given: Mapping[str, str]) -> Shown:
@@ -316,25 +298,22 @@ def _parameters(side: str, prefix: str, now_s: float) -> dict[str, str]:
     return found if kind == "last" else {**found, f"{prefix}until": str(end)}
 
 
-def _choices(versions: Sequence[VersionItem], runs: Sequence[RunItem]) -> Choices:
-    return Choices(
-        versions=[
-            Choice(
-                value=f"version:{each.version}",
-                label=f"{each.version} ({each.records:,} records)",
-            )
+def _choices(versions: Sequence[VersionItem], runs: Sequence[RunItem]) -> Shown:
+    """Sides that a reader may choose, by their kind: each as the address has it, and a label."""
+    return {
+        "Versions": [
+            (f"version:{each.version}", f"{each.version} ({each.records:,} records)")
             for each in versions
         ],
-        runs=[
-            Choice(value=f"run:{each.run_id}", label=f"{each.name}, {each.added_at:%Y-%m-%dT%H:%M}")
-            for each in runs
-        ],
-        periods=[
-            Choice(value=f"{kind}:{each.name}", label=f"{word} {each.label}")
+        "Periods": [
+            (f"{kind}:{each.name}", f"{words} {each.label}")
             for each in PERIODS
-            for kind, word in (("last", "last"), ("before", "the one before the last"))
+            for kind, words in (("last", "last"), ("before", "the one before the last"))
         ],
-    )
+        "Offline runs": [
+            (f"run:{each.run_id}", f"{each.name}, {each.added_at:%Y-%m-%dT%H:%M}") for each in runs
+        ],
+    }
 
 
 def reach_of(rates: Iterable[ComparedRate | ComparedPart]) -> int:
