@@ -7,7 +7,6 @@ anybody.
 import functools
 import inspect
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -24,8 +23,6 @@ LIBRARIES: Final = (
 )  # fmt: skip
 """Distributions whose version can change what an evaluation says."""
 
-FRESH_S: Final = 60.0
-"""Seconds for which git's answer is used again, per folder and commit."""
 _GIT_TIMEOUT_S: Final = 5.0
 _STATUS: Final = (
     "git", "--no-optional-locks", "-c", "core.fsmonitor=false",
@@ -114,8 +111,8 @@ def collect_provenance(
 ) -> Provenance:
     """Describe this process and the repository around `folder` (the working folder by default).
 
-    Cost: reads one or two small files. Git itself runs at most once in a minute per folder and
-    commit, and the versions are looked up once per process.
+    Cost: reads one or two small files and runs git once; the versions are looked up once per
+        process.
     """
     import platform  # not needed before something was evaluated
 
@@ -127,7 +124,7 @@ def collect_provenance(
         platform=f"{platform.system()} {platform.machine()}".strip(),
         libraries={name: version for name, version in _versions().items() if name != PACKAGE},
         git_revision=revision,
-        git_dirty=None if revision is None else _CHECKS.is_dirty(where, revision),
+        git_dirty=None if revision is None else git_dirty(where),
         started_ns=started_ns,
         ended_ns=ended_ns,
         profile_digests=dict(profile_digests),
@@ -154,26 +151,6 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-class _Checks:
-    """Answers of git, by folder and commit, with the seconds at which they were given."""
-
-    def __init__(self) -> None:
-        self._said: dict[tuple[Path, str], tuple[float, bool | None]] = {}
-
-    def is_dirty(self, folder: Path, revision: str, now_s: float | None = None) -> bool | None:
-        """Ask git, unless it said so less than `FRESH_S` ago."""
-        now = time.monotonic() if now_s is None else now_s
-        known = self._said.get((folder, revision))
-        if known is not None and now - known[0] < FRESH_S:
-            return known[1]
-        answer = git_dirty(folder)
-        self._said[folder, revision] = now, answer
-        return answer
-
-
-_CHECKS: Final = _Checks()
 
 
 def git_dirty(folder: Path, but: Path | None = None) -> bool | None:

@@ -6,15 +6,12 @@ import os
 import platform
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pydantic
 import pytest
 
-from scouter.evaluate.results import provenance
 from scouter.evaluate.results.provenance import (
-    FRESH_S,
     Provenance,
     collect_provenance,
     git_dirty,
@@ -82,25 +79,6 @@ def test_dirty_means_a_tracked_file_changed(repository: Path) -> None:
     assert git_dirty(below) is True
 
 
-@NEEDS_GIT
-def test_git_is_called_once_a_minute(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders: list[Path] = []
-
-    def ask(folder: Path) -> bool | None:
-        folders.append(folder)
-        return git_dirty(folder)
-
-    monkeypatch.setattr(provenance, "git_dirty", ask)
-    checks = provenance._Checks()  # pyright: ignore[reportPrivateUsage]  # with a clock of its own
-    assert checks.is_dirty(repository, "r", 100.0) is False
-    (repository / "a.txt").write_text("two\n")
-    assert checks.is_dirty(repository, "r", 99.0 + FRESH_S) is False
-    assert len(folders) == 1
-    assert checks.is_dirty(repository, "r", 100.0 + FRESH_S) is True
-    assert checks.is_dirty(repository, "another commit", 100.0 + FRESH_S) is True
-    assert len(folders) == 3
-
-
 def test_outside_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     found = collected(tmp_path)
@@ -130,13 +108,3 @@ def test_settings_of_the_repository_start_no_program(repository: Path) -> None:
     (repository / "a.txt").write_text("two\n")
     assert git_dirty(repository) is True
     assert not mark.exists()
-
-
-@pytest.mark.pace
-@NEEDS_GIT
-def test_it_costs_little_once_it_is_known(repository: Path) -> None:
-    collected(repository)
-    start = time.perf_counter()
-    for _ in range(50):
-        collected(repository)
-    assert (time.perf_counter() - start) / 50 < 0.005
