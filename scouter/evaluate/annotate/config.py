@@ -257,20 +257,6 @@ def apply_config(records: Sequence[EvalRecord], results: R, config: EvaluationCo
     Cost: one call of the embedder per 256 different texts; works inside a running event loop,
     which waits. Linear in task results.
     """
-    return results.with_annotations(annotate(records, results, config))
-
-
-async def apply_config_async(
-    records: Sequence[EvalRecord], results: R, config: EvaluationConfig
-) -> R:
-    """Do what `apply_config` does; an async embedder leaves the event loop free meanwhile."""
-    return results.with_annotations(await annotate_async(records, results, config))
-
-
-def annotate(
-    records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
-) -> Annotations:
-    """Compute what `apply_config` adds."""
     job = _Annotating(records, results, config)
     batches = job.batches()
     for batch in batches:
@@ -279,17 +265,17 @@ def annotate(
             run_to_end(partial(job.finish, answer, batch, batches))
             break
         job.keep(batch, answer)
-    return job.annotations()
+    return results.with_annotations(job.annotations())
 
 
-async def annotate_async(
-    records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
-) -> Annotations:
-    """Compute what `apply_config_async` adds."""
+async def apply_config_async(
+    records: Sequence[EvalRecord], results: R, config: EvaluationConfig
+) -> R:
+    """Do what `apply_config` does; an async embedder leaves the event loop free meanwhile."""
     job = _Annotating(records, results, config)
     for batch in job.batches():
         await job.keep_awaited(batch, job.call(batch))
-    return job.annotations()
+    return results.with_annotations(job.annotations())
 
 
 class _Failed:

@@ -20,9 +20,8 @@ from scouter.evaluate.annotate.config import (
     BATCH,
     BINS,
     EvaluationConfig,
-    annotate,
-    annotate_async,
     apply_config,
+    apply_config_async,
     histogram,
 )
 from scouter.evaluate.annotate.embed import similarity
@@ -61,7 +60,9 @@ class Counting:
 
 
 def annotated(records: Sequence[EvalRecord], config: EvaluationConfig) -> Annotations:
-    return annotate(records, EvalDataset(records, TASKS).evaluate(), config)
+    found = apply_config(records, EvalDataset(records, TASKS).evaluate(), config).annotations
+    assert found is not None
+    return found
 
 
 def test_embeddings_means_and_similarities() -> None:
@@ -165,7 +166,7 @@ def test_async_embedders_run_in_one_loop(inside: bool) -> None:
 def test_the_async_form_leaves_the_loop_free() -> None:
     """Two datasets at once: each waits for the other's embedder to begin."""
 
-    async def main() -> list[Annotations]:
+    async def main() -> list[EvalResults]:
         barrier = asyncio.Barrier(2)
 
         async def meet(texts: list[str]) -> list[list[float]]:
@@ -175,10 +176,10 @@ def test_the_async_form_leaves_the_loop_free() -> None:
         records = [EvalRecord({"kind": "a", "score": 1, "q": "a"})]
         results = EvalDataset(records, TASKS).evaluate()
         config = EvaluationConfig(meet, ["q"])
-        jobs = [annotate_async(records, results, config) for _ in range(2)]
+        jobs = [apply_config_async(records, results, config) for _ in range(2)]
         return list(await asyncio.gather(*jobs))
 
-    assert all(found.records and found.records[0].embeddings for found in asyncio.run(main()))
+    assert all(row.embeddings for found in asyncio.run(main()) for row in found)
 
 
 def test_a_failing_async_embedder() -> None:
