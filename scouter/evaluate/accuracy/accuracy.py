@@ -11,11 +11,11 @@ from scouter.evaluate.accuracy.models import (
     AccuracyEvaluationResult,
     Compat,
     EvaluationScore,
-    ask_agent,
     check_agent,
     check_compat,
     check_count,
     refuse,
+    time_agent,
 )
 from scouter.evaluate.judge.answer_text import read_answer, under
 from scouter.evaluate.judge.ask import JudgeCaller
@@ -112,7 +112,7 @@ class AccuracyEvaluator:
         """
 
         async def answer() -> object:
-            found = await ask_agent(self._agent, self._query)
+            found, _ = await time_agent(self._agent, self._query)
             if found is None:
                 raise ValueError(_NO_OUTPUT)
             return found

@@ -47,14 +47,8 @@ def check_count(name: str, value: object, least: int, compat: Compat) -> None:
     refuse(kind, compat, f"{name}: expected an integer from {least}, got {value!r}", theirs)
 
 
-async def ask_agent(agent: Any, task: object) -> object:  # noqa: ANN401 - whatever can be called
-    """Ask an agent once; a plain function runs in a thread, with this context."""
-    answer, _ = await time_agent(agent, task)
-    return answer
-
-
-async def time_agent(agent: Any, task: object) -> tuple[object, float]:  # noqa: ANN401 - the same
-    """Ask an agent once, and take the time.
+async def time_agent(agent: Any, task: object) -> tuple[object, float]:  # noqa: ANN401 - what can be called
+    """Ask an agent once, and take the time; a plain function runs in a thread, with this context.
 
     Returns:
         The answer and the seconds it took; the way into a thread and back is not among them.

@@ -10,6 +10,7 @@ from scouter.evaluate.accuracy.models import (
     ToolCallCheck,
     check_compat,
 )
+from scouter.evaluate.responses.read import is_subsequence
 from scouter.model.agent_work import ToolCall
 from scouter.model.genai.names import known_as
 from scouter.model.genai.work import agent_work
@@ -96,7 +97,7 @@ class ReliabilityEvaluator:
         messages: list[str] = []
         if missing:
             messages.append(f"Missing expected tool calls: {', '.join(missing)}.")
-        if self._in_order and not _is_subsequence(expected, called):
+        if self._in_order and not is_subsequence(expected, called):
             messages.append(OUT_OF_ORDER)
         if unexpected:
             messages.append(f"Unexpected tools were called: {', '.join(unexpected)}.")
@@ -123,11 +124,6 @@ def _beyond(names: Iterable[str], allowed: Mapping[str, int]) -> list[str]:
         if seen[name] > allowed[name]:
             found.append(name)
     return found
-
-
-def _is_subsequence(wanted: Sequence[str], names: Iterable[str]) -> bool:
-    rest = iter(names)
-    return all(name in rest for name in wanted)
 
 
 def tool_names(run_result: object) -> list[str]:
