@@ -6,7 +6,7 @@ from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.shown import Drawn
 from scouter.evaluate.files.read import Document
 from scouter.evaluate.results.attempt import ScenarioAttempt
-from scouter.evaluate.results.file import RowsAsJson
+from scouter.evaluate.results.file import ROWS_AS_JSON
 from scouter.evaluate.results.record_result import MissingKeyError
 from scouter.evaluate.results.run import RunMetrics, RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.api.comparison import ScenarioComparisonResults
     from scouter.evaluate.results.reliability import Reliability
 
-JsonEvalResults: TypeAlias = Annotated[EvalResults, RowsAsJson()]
+JsonEvalResults: TypeAlias = Annotated[EvalResults, ROWS_AS_JSON]
 
 
 class EvalMetrics(RunMetrics, frozen=True):
@@ -25,7 +25,7 @@ class EvalMetrics(RunMetrics, frozen=True):
 
     Rates of tasks are `passed / (passed + failed + errored + skipped by a gate)`, here as
     everywhere: a closed gate cannot hide the tasks behind it. In a run with repeats every
-    attempt counts as one, in every figure.
+    attempt counts as one in the rates of tasks; a scenario passed if each of its attempts did.
     """
 
     def as_table(self) -> None:

@@ -29,9 +29,10 @@ from scouter.evaluate.results.attempt import (
     context_of,
     cut_short,
     not_judged,
+    own_record,
 )
 from scouter.evaluate.results.provenance import Provenance
-from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -169,7 +170,7 @@ class _Again:
         stored: Tasks = ()
         error = reason = None
         if isinstance(item, ScenarioAttempt):
-            stored, error, reason = full_tasks(item), item.error, item.error_reason
+            stored, error, reason = item.record.tasks, item.error, item.error_reason
         if error is not None and reason is not Reason.INCOMPLETE:
             known = {task.task_id: task for task in stored}
             tasks = tuple(
@@ -299,7 +300,7 @@ def edited(
     """Make a copy of rows with other tasks, without those of some scenarios."""
     retained = [row for row in rows if row.scenario_id not in but]
     return ResultRows(
-        [_with(row.record, tasks_of(row.scenario_id, row.record)) for row in retained],
+        [row.record.with_tasks(tasks_of(row.scenario_id, row.record)) for row in retained],
         None if rows.scenario_ids is None else [row.scenario_id for row in retained],
         None if rows.attempts is None else [row.attempt for row in retained],
         window=rows.window,
@@ -308,43 +309,14 @@ def edited(
 
 def with_tasks(item: Item, tasks: Tasks) -> ScenarioAttempt:
     """Make an attempt with other results of the scenario's own tasks."""
-    if not isinstance(item, ScenarioAttempt):
-        made = ScenarioAttempt.of(item.scenario_id, "", tasks, _one_row(tasks))
-    else:
-        inside = item.eval_results
-        rows = _one_row(tasks) if inside is None else edited(inside, lambda _, __: tasks)
-        made = ScenarioAttempt.of(
-            item.scenario_id, item.initial_query, tasks, rows, item.error, item.error_reason
-        )
+    name, query, error, reason = item.scenario_id, "", None, None
+    if isinstance(item, ScenarioAttempt):
+        query, error, reason = item.initial_query, item.error, item.error_reason
+    rows = ResultRows([own_record(name, tasks)])
+    made = ScenarioAttempt.of(name, query, tasks, rows, error, reason)
     return made.model_copy(
         update={name: getattr(item, name) for name in _STAYS if hasattr(item, name)}
     )
-
-
-def _one_row(tasks: Tasks) -> ResultRows:
-    return ResultRows([RecordResult("", "", "", None, record_outcome(tasks), tasks, 0, 0)])
-
-
-def full_tasks(item: ScenarioAttempt) -> Tasks:
-    """The results of a scenario's own tasks."""
-    if item.eval_results is not None:
-        return tuple(task for record in item.eval_results.records for task in record.tasks)
-    return tuple(
-        EvalTaskResult.of(
-            task_id=each.task_id, task_type="", outcome=each.outcome, reason=each.reason,
-            message=each.message,
-        )
-        for each in item.task_results
-    )  # fmt: skip
-
-
-def _with(record: RecordResult, tasks: Tasks) -> RecordResult:
-    if tasks is record.tasks:
-        return record
-    return type(record)(
-        record.record_uid, record.record_id, record.session_id, record.trace_id,
-        record_outcome(tasks), tasks, record.created_ns, record.duration_ns,
-    )  # fmt: skip
 
 
 def but_for(tasks: Iterable[EvalTaskResult], names: Collection[str]) -> Tasks:
@@ -393,7 +365,7 @@ class Comparable:
             names = self.tasks.get((None, item.scenario_id))
             if not names or not isinstance(item, ScenarioAttempt):
                 return item
-            return with_tasks(item, but_for(full_tasks(item), names))
+            return with_tasks(item, but_for(item.record.tasks, names))
 
         return remade(run, rows_of, attempt_of, self.scenarios)
 

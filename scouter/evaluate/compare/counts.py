@@ -7,7 +7,8 @@ from itertools import repeat
 from typing import Final, NamedTuple
 
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.record_result import TaskEnded, is_counted
+from scouter.evaluate.results.record_result import is_counted
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.statistics.clustered import Cluster
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 from scouter.evaluate.statistics.permutation import Stratum
@@ -194,7 +195,7 @@ def fell(delta: float, threshold: float) -> bool:
 
 
 def change_of(
-    old: Sequence[Mapping[str, TaskEnded]], new: Sequence[Mapping[str, TaskEnded]]
+    old: Sequence[Mapping[str, EvalTaskResult]], new: Sequence[Mapping[str, EvalTaskResult]]
 ) -> Change:
     """Compare the attempts of one record or scenario.
 
@@ -223,6 +224,6 @@ def change_of(
     )
 
 
-def _passes(name: str, attempts: Sequence[Mapping[str, TaskEnded]]) -> tuple[int, int]:
+def _passes(name: str, attempts: Sequence[Mapping[str, EvalTaskResult]]) -> tuple[int, int]:
     passed = sum(name in tasks and tasks[name].outcome is _PASSED for tasks in attempts)
     return passed, sum(name not in tasks or is_counted(tasks[name]) for tasks in attempts)

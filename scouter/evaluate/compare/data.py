@@ -1,7 +1,7 @@
 """A comparison of two runs, as data that can be stored, and its reasons in words."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -22,9 +22,6 @@ DEFAULT_THRESHOLD: Final = 0.05
 """Smallest fall of a pass rate that counts, where nobody says another."""
 
 Side: TypeAlias = Literal["baseline_only", "comparison_only"]
-
-
-_NO_DECISION: Final = "stored by a version that decided otherwise; compare the runs again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +116,9 @@ class Conclusion(Stored, frozen=True):
     regressed: bool
     reasons: tuple[str, ...]
     """Reasons of `regressed`, in words; empty without one."""
-    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
+    decision: ComparisonDecision
     """The decision, which the exit code follows; `regressed` is the strict rule."""
-    decision_reason: str = _NO_DECISION
+    decision_reason: str
     """The decision in words."""
     decision_reasons: tuple[str, ...] = ()
     """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
@@ -150,12 +147,7 @@ class Conclusion(Stored, frozen=True):
 
 
 class RecordsComparison(Conclusion, frozen=True):
-    """Two runs of one profile, record by record.
-
-    `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
-    now that did not before, if a record of the baseline is missing, if a task that passed is gone
-    from a record or if none of its tasks is there again; `reasons` says which.
-    """
+    """The data of `ComparisonResults`."""
 
     workflow_comparisons: tuple[WorkflowComparison, ...]
     total_workflows: int
@@ -203,13 +195,13 @@ class ScenarioDelta(BaseModel, frozen=True, extra="ignore"):
     baseline_outcome: Outcome
     comparison_outcome: Outcome
     is_regression: bool
-    baseline_attempts: int = 1
+    baseline_attempts: int
     """Times that the baseline ran the scenario; with several, `passed` means every time, the
     outcome is the worst one and the rate is the mean."""
-    comparison_attempts: int = 1
-    baseline_passed_attempts: int | None = None
-    """Attempts that passed as a whole; None in files of a time without repeats."""
-    comparison_passed_attempts: int | None = None
+    comparison_attempts: int
+    baseline_passed_attempts: int
+    """Attempts that passed as a whole."""
+    comparison_passed_attempts: int
     lost_tasks: tuple[str, ...] = ()
     """Tasks that passed in the baseline and are gone from the scenario."""
     has_no_common_task: bool = False
@@ -217,13 +209,7 @@ class ScenarioDelta(BaseModel, frozen=True, extra="ignore"):
 
 
 class RunComparison(Conclusion, frozen=True):
-    """Two replays of one set of scenarios.
-
-    `regressed` is true if an alias regressed (see `RecordsComparison`), if a scenario passed and
-    fails now, errors now and did not before, lost the threshold or more of its pass rate, lost a
-    task that passed or has no task in common with the baseline, or if a scenario or an alias of
-    the baseline is missing; `reasons` says which.
-    """
+    """The data of `ScenarioComparisonResults`."""
 
     dataset_comparisons: Mapping[str, RecordsComparison]
     scenario_deltas: tuple[ScenarioDelta, ...]
@@ -270,17 +256,18 @@ class RunComparison(Conclusion, frozen=True):
         if whole is not None and now[1] and max(self.repeats) > 1:
             attempts = whole.comparison_passed, whole.comparison_count
             if self.repeats[0] == self.repeats[1]:
-                beside = f" ({_of_all(attempts)} attempts)"
+                beside = f" ({of_all(attempts)} attempts)"
             else:
                 noun, now = "attempts passed", attempts
                 before = whole.baseline_passed, whole.baseline_count
-        return f"{_of_all(now)} {noun}{beside}, {_of_all(before)} in the baseline"
+        return f"{of_all(now)} {noun}{beside}, {of_all(before)} in the baseline"
 
     def __str__(self) -> str:
         return f"{self.decision}: {self.passed_text}"
 
 
-def _of_all(found: tuple[int, int]) -> str:
+def of_all(found: tuple[int, int]) -> str:
+    """Write counts as `9 of 12`."""
     return f"{found[0]:,} of {found[1]:,}"
 
 
@@ -307,28 +294,34 @@ def record_reasons(
     Returns:
         One sentence per task, per errored record (the first few) and for the missing ones.
     """
-    lost: dict[str, list[TaskComparison]] = defaultdict(list)
-    gone: dict[str, list[str]] = defaultdict(list)
-    apart = set(unrelated)
-    for workflow in regressions:
-        for task in workflow.task_comparisons:
-            if task.baseline_passed and not task.comparison_passed:
-                lost[task.task_id].append(task)
-        for name in () if workflow.comparison_id in apart else workflow.lost_tasks:
-            gone[name].append(workflow.comparison_id)
-    reasons = [
-        f"task {task_id!r} passed before and does not now in {_count(tasks)}: "
-        + _list([task.record_id for task in tasks])
-        for task_id, tasks in lost.items()
-    ]
-    reasons += [
-        f"task {task_id!r} passed before and is gone from {_count(names)}: {_list(names)}"
-        for task_id, names in gone.items()
-    ]
+    gone, apart = "task {!r} passed before and is gone from", set(unrelated)
+    reasons = _by_lead(
+        (f"task {task.task_id!r} passed before and does not now in", task.record_id)
+        for workflow in regressions
+        for task in workflow.task_comparisons
+        if task.baseline_passed and not task.comparison_passed
+    )
+    reasons += _by_lead(
+        (gone.format(task_id), workflow.comparison_id)
+        for workflow in regressions
+        if workflow.comparison_id not in apart
+        for task_id in workflow.lost_tasks
+    )
     reasons += [f"record {name} errored: {message}" for name, message in errored[:SHOWN]]
     if len(errored) > SHOWN:
         reasons.append(f"{len(errored) - SHOWN} more records errored")
-    reasons += _fallen(fallen)
+    reasons += _by_lead(
+        (
+            f"task {task_id!r} passes less often than its flakiness explains in",
+            f"{name} ({passes})",
+        )
+        for name, change in fallen
+        for task_id, passes in change.fallen.items()
+        if task_id not in change.lost
+    )
+    reasons += _by_lead(
+        (gone.format(task_id), name) for name, change in fallen for task_id in change.lost
+    )
     if missing:
         reasons.append(f"{_count(missing)} of the baseline missing: {_list(missing)}")
     if unrelated:
@@ -338,24 +331,12 @@ def record_reasons(
     return tuple(reasons)
 
 
-def _fallen(fallen: Sequence[tuple[str, Change]]) -> list[str]:
-    """One sentence per task that fell beyond its flakiness in some record, or is gone from it."""
-    found: dict[str, list[str]] = defaultdict(list)
-    gone: dict[str, list[str]] = defaultdict(list)
-    for name, change in fallen:
-        for task_id, passes in change.fallen.items():
-            if task_id not in change.lost:
-                found[task_id].append(f"{name} ({passes})")
-        for task_id in change.lost:
-            gone[task_id].append(name)
-    return [
-        f"task {task_id!r} passes less often than its flakiness explains in {_count(names)}: "
-        + _list(names)
-        for task_id, names in found.items()
-    ] + [
-        f"task {task_id!r} passed before and is gone from {_count(names)}: {_list(names)}"
-        for task_id, names in gone.items()
-    ]
+def _by_lead(found: Iterable[tuple[str, str]]) -> list[str]:
+    """One sentence for each beginning, with all records that have it."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for lead, name in found:
+        names[lead].append(name)
+    return [f"{lead} {_count(each)}: {_list(each)}" for lead, each in names.items()]
 
 
 def scenario_reasons(
@@ -392,37 +373,34 @@ def _scenario(delta: ScenarioDelta, result: ScenarioAttempt) -> str:
         for task in result.task_results
         if not task.passed
     ]
+    lead = f"scenario {delta.scenario_id!r}"
     if result.error is not None:
         bad.insert(0, result.error_line)
-    if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
-        return _repeated_scenario(delta, bad, has_raised=result.error is not None)
-    before = "passed" if delta.baseline_passed else f"{delta.baseline_pass_rate:.0%} before"
-    now = f"{delta.comparison_outcome} now" if delta.status_changed else ""
-    rate = now or f"{delta.comparison_pass_rate:.0%} now"
-    lead = f"{before} before" if delta.baseline_passed else before
-    if delta.has_no_common_task and result.error is None:
-        return f"scenario {delta.scenario_id!r}: no task in common with the baseline"
-    if delta.lost_tasks and result.error is None:
+    elif delta.has_no_common_task:
+        return f"{lead}: no task in common with the baseline"
+    elif delta.lost_tasks:
         bad.append(f"gone, passed before: {_list(delta.lost_tasks)}")
-    return f"scenario {delta.scenario_id!r}: {lead}, {rate}: {_list(bad, '; ')}"
-
-
-def _repeated_scenario(delta: ScenarioDelta, bad: Sequence[str], *, has_raised: bool) -> str:
-    if delta.has_no_common_task and not has_raised:
-        return f"scenario {delta.scenario_id!r}: no task in common with the baseline"
-    lost = () if has_raised else delta.lost_tasks
-    gone = [f"gone, passed before: {_list(lost)}"] if lost else []
-    return (
-        f"scenario {delta.scenario_id!r}: passed in {delta.baseline_passed_attempts} of "
-        f"{delta.baseline_attempts} attempts before, in {delta.comparison_passed_attempts} of "
-        f"{delta.comparison_attempts} now{_checks(delta)}: {_list([*bad, *gone], '; ')}"
-    )
+    if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
+        before = (
+            f"passed in {delta.baseline_passed_attempts} of {delta.baseline_attempts} attempts "
+            "before"
+        )
+        now = (
+            f"in {delta.comparison_passed_attempts} of {delta.comparison_attempts} now"
+            f"{_checks(delta)}"
+        )
+    else:
+        before = "passed" if delta.baseline_passed else f"{delta.baseline_pass_rate:.0%}"
+        before += " before"
+        found = delta.comparison_outcome if delta.status_changed else None
+        now = f"{found or format(delta.comparison_pass_rate, '.0%')} now"
+    return f"{lead}: {before}, {now}: {_list(bad, '; ')}"
 
 
 def _checks(delta: ScenarioDelta) -> str:
     """The rates of its checks, where as many attempts passed and only they say what fell."""
-    passed = (delta.comparison_passed_attempts or 0) * delta.baseline_attempts
-    if passed < (delta.baseline_passed_attempts or 0) * delta.comparison_attempts:
+    passed = delta.comparison_passed_attempts * delta.baseline_attempts
+    if passed < delta.baseline_passed_attempts * delta.comparison_attempts:
         return ""
     rates = delta.baseline_pass_rate, delta.comparison_pass_rate
     return (

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from scouter.evaluate.compare.asking import Trial
 from scouter.evaluate.compare.checks import CheckChange, Fate
@@ -65,25 +65,13 @@ class Evidence:
         return self.primary is None or self.primary.p_value is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """A decision, with its reasons and what it leaves open.
-
-    Args:
-        decision: One of three.
-        reason: One sentence or two.
-        reasons: Everything that made it `regressed` or `inconclusive`, one each.
-        advice: What to do about them, one each.
-        broken: By scenario that is broken alone, the reason that says so.
-        ruled_out: A fall of more points than this is ruled out; None where nothing was compared.
-        not_cleared: Names of rates that were not rejected, and that are worth a look.
-    """
+class Decided(NamedTuple):
+    """A decision, by the fields that a `Conclusion` has for it."""
 
     decision: ComparisonDecision
-    reason: str
-    reasons: tuple[str, ...]
+    decision_reason: str
+    decision_reasons: tuple[str, ...]
     advice: tuple[str, ...]
-    broken: dict[str, str]
     ruled_out: float | None
     not_cleared: tuple[str, ...]
 
@@ -108,8 +96,7 @@ def decide_comparison(evidence: Evidence) -> Decided:
     open_rows = [
         row for row in (*evidence.rows, *evidence.scores) if row.word == "not cleared"
     ]  # fmt: skip
-    broken = {} if evidence.trial is None else _broken_alone(evidence.trial)
-    worse = list(_worse(evidence, broken))
+    worse = list(_worse(evidence))
     changed = [_changed(each) for each in evidence.changes if each.is_open]
     doubt = None if changed and evidence.has_nothing else _doubt(evidence, ruled_out)
     advice: list[str] = []
@@ -133,10 +120,9 @@ def decide_comparison(evidence: Evidence) -> Decided:
             reason += "; not cleared: " + _listed([_open(row) for row in open_rows])
     return Decided(
         decision=decision,
-        reason=reason,
-        reasons=tuple(reasons),
+        decision_reason=reason,
+        decision_reasons=tuple(reasons),
         advice=tuple(advice),
-        broken=broken,
         ruled_out=ruled_out,
         not_cleared=tuple(row.label for row in open_rows),
     )
@@ -151,13 +137,13 @@ def ruled_out_text(limit: float) -> str:
     return f"a fall of more than {limit:.1f} points is ruled out"
 
 
-def _worse(evidence: Evidence, broken: Mapping[str, str]) -> Iterator[str]:
+def _worse(evidence: Evidence) -> Iterator[str]:
     rejected = [row for row in evidence.rows if row.regressed]
     for row in rejected:
         if row.is_whole:
             yield f"{row.label}: {row.reason}"
-    yield from broken.values()
     if evidence.trial is not None:
+        yield from broken_alone(evidence.trial).values()
         yield from _broken_together(evidence.trial)
     others = sorted((row for row in rejected if not row.is_whole), key=lambda row: row.difference)
     if others and len(others) < len(rejected):
@@ -182,7 +168,7 @@ def _broken_together(trial: Trial) -> Iterator[str]:
         )
 
 
-def _broken_alone(trial: Trial) -> dict[str, str]:
+def broken_alone(trial: Trial) -> dict[str, str]:
     """Say of each scenario that is broken by its own failures alone, why."""
     found = trial.broken
     if found.together is not None:

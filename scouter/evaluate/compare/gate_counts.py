@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from statistics import fmean
 from typing import Final, NamedTuple
 
+from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import AttemptKey, ScenarioAttempt, Seen, seen_attempts
-from scouter.evaluate.results.record_result import TaskEnded, is_counted
+from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.results.task_result import EvalTaskResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,17 +143,7 @@ class TaskRow(NamedTuple):
     """Empty for a scenario's own task."""
     record: str
     """The record's id, or else its uid; empty for a scenario's own task."""
-    task: TaskEnded
-
-
-class _Group(NamedTuple):
-    """The results of one record, or of a scenario's own tasks in one attempt."""
-
-    scenario_id: str | None
-    attempt: int
-    alias: str
-    record: str
-    tasks: Sequence[TaskEnded]
+    task: EvalTaskResult
 
 
 class TaskCount(NamedTuple):
@@ -163,6 +155,16 @@ class TaskCount(NamedTuple):
     passed: int
     total: int
     """Number of results that belong into a pass rate."""
+    conversations: int = 0
+    """Scenarios, or else sessions, that these are from."""
+    mean: float | None = None
+    """Mean of the scores of a task that only measures: all its results pass, and its rate says
+    nothing."""
+
+    @property
+    def has_interval(self) -> bool:
+        """True if enough conversations stand behind the rate to show an interval."""
+        return self.conversations >= ENOUGH
 
 
 def task_rows(results: RunResults) -> Iterator[TaskRow]:
@@ -170,9 +172,11 @@ def task_rows(results: RunResults) -> Iterator[TaskRow]:
 
     Cost: linear in the number of task results.
     """
-    for scenario_id, attempt, alias, record, tasks in _groups(results):
-        for task in tasks:
-            yield TaskRow(scenario_id, attempt, alias, record, task)
+    for alias, rows in results.parts:
+        for row in rows:
+            name = "" if alias is None else row.record_id or row.record_uid
+            for task in row.record.tasks:
+                yield TaskRow(row.scenario_id, row.attempt, alias or "", name, task)
 
 
 def count_tasks(
@@ -190,22 +194,35 @@ def count_tasks(
 
     Cost: linear in the number of task results.
     """
-    counts: dict[tuple[str, str], tuple[int, int]] = {}
-    for scenario_id, _, alias, _, tasks in _groups(results):
-        if scenario_ids is None or scenario_id in scenario_ids:
-            for task in tasks:
-                key = alias, task.task_id
-                passed, total = counts.get(key, (0, 0))
-                passed += task.outcome is Outcome.PASSED
-                counts[key] = passed, total + is_counted(task)
+    found: dict[tuple[str, str], list[EvalTaskResult]] = {}
+    behind: dict[tuple[str, str], set[str]] = {}
+    for alias, rows in results.parts:
+        for row in rows:
+            if scenario_ids is None or row.scenario_id in scenario_ids:
+                name = row.scenario_id or row.record.session_id or row.record_uid
+                for task in row.record.tasks:
+                    key = alias or "", task.task_id
+                    counted, names = found.setdefault(key, []), behind.setdefault(key, set())
+                    if is_counted(task):
+                        counted.append(task)
+                        names.add(name)
+    counts = [_count(*key, tasks, len(behind[key])) for key, tasks in found.items()]
     broken = sum(
         is_broken(result)
         for result in results.scenario_results
         if scenario_ids is None or result.scenario_id in scenario_ids
     )
-    if broken:
-        counts["", BROKEN] = 0, broken
-    return [TaskCount(*key, *count) for key, count in counts.items()]
+    return [*counts, *([TaskCount("", BROKEN, 0, broken)] if broken else [])]
+
+
+def _count(
+    alias: str, task_id: str, tasks: Sequence[EvalTaskResult], conversations: int
+) -> TaskCount:
+    is_measure = bool(tasks) and tasks[0].is_measure
+    scores = [task.score for task in tasks if task.score is not None] if is_measure else []
+    passed = sum(task.passed for task in tasks)
+    mean = fmean(scores) if scores else None
+    return TaskCount(alias, task_id, passed, len(tasks), conversations, mean)
 
 
 def add_up(counts: Iterable[TaskCount]) -> tuple[int, int]:
@@ -239,16 +256,6 @@ def is_broken(result: ScenarioAttempt) -> bool:
     """Tell whether an attempt raised or took too long, and no task of its own says so."""
     has_errored_task = any(task.outcome is Outcome.ERRORED for task in result.task_results)
     return result.outcome is Outcome.ERRORED and not has_errored_task
-
-
-def _groups(results: RunResults) -> Iterator[_Group]:
-    for alias, found in results.dataset_results.items():
-        names, attempts = found.scenario_ids or repeat(None), found.attempts or repeat(0)
-        for record, scenario_id, attempt in zip(found.records, names, attempts, strict=False):
-            name = record.record_id or record.record_uid
-            yield _Group(scenario_id, attempt, alias, name, record.tasks)
-    for result in results.scenario_results:
-        yield _Group(result.scenario_id, result.attempt, "", "", result.task_results)
 
 
 _NO_MISS: Final = frozenset({Reason.SAMPLED, Reason.NOT_APPLICABLE})

@@ -9,8 +9,7 @@ which is new in every run.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.rows import ResultRows
@@ -140,17 +139,12 @@ def name_of(row: Row, *, with_attempt: bool = False) -> str:
     return " ".join(part for part in parts if part)
 
 
-_ONCE: Final = 1
-
-
 def _attempts(results: ResultRows) -> int:
-    return max(results.attempts, default=0) + 1 if results.attempts else _ONCE
+    return max(results.attempts or (0,)) + 1
 
 
 def _unstable(old: ResultRows, new: ResultRows) -> Set[str]:
     """Scenarios with record ids in both runs, of which none is in both."""
-    if old.scenario_ids is None or new.scenario_ids is None:
-        return frozenset()
     before, after = _ids(old), _ids(new)
     return {
         scenario
@@ -161,9 +155,9 @@ def _unstable(old: ResultRows, new: ResultRows) -> Set[str]:
 
 def _ids(results: ResultRows) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for scenario, record in zip(results.scenario_ids or (), results.records, strict=True):
-        if scenario is not None and record.record_id and record.scope == "record":
-            found.setdefault(scenario, set()).add(record.record_id)
+    for row in results:
+        if row.scenario_id is not None and row.record_id and row.record.scope == "record":
+            found.setdefault(row.scenario_id, set()).add(row.record_id)
     return found
 
 
@@ -175,9 +169,8 @@ def _share_sessions(old: ResultRows, new: ResultRows) -> bool:
 
 def _rows(results: ResultRows, unstable: Set[str], *, by_name: bool) -> Iterator[Row]:
     seen: dict[tuple[str | None, int, str], int] = {}
-    scenarios: Iterable[str | None] = results.scenario_ids or repeat(None)
-    attempts: Iterable[int] = results.attempts or repeat(0)
-    for record, scenario, attempt in zip(results.records, scenarios, attempts, strict=False):
+    for each in results:
+        record, scenario, attempt = each.record, each.scenario_id, each.attempt
         known_by = "" if scenario in unstable else record.record_id
         if record.scope == "session":  # never taken for a record without an id
             known_by = record.record_id if by_name else "session"

@@ -1,6 +1,6 @@
 """Changes of the records of one alias."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,14 +8,10 @@ from scouter.evaluate.compare.counts import Change, Tally, change_of, fell
 from scouter.evaluate.compare.data import MissingTask, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
 from scouter.evaluate.compare.rows import ALL_TASKS
-from scouter.evaluate.compare.strata import (
-    Sampled,
-    add_strata,
-    add_strata_apart,
-    made_by,
-)
+from scouter.evaluate.compare.strata import add_strata, add_strata_apart
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.record_result import TaskEnded, is_counted
+from scouter.evaluate.results.record_result import is_counted
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
 _PASSED: Final = Outcome.PASSED
@@ -31,16 +27,11 @@ class RecordChanges:
     missing_tasks: list[MissingTask] = field(default_factory=list[MissingTask])
     unrelated: list[str] = field(default_factory=list[str])
     """Records of which no task is there again."""
-    missing: list[Row] = field(default_factory=list[Row])
-    """Records that should be there and are not."""
     errored: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Name and message of each record that errors now and did not before."""
     fallen: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
     """Records that got worse beyond their flakiness; used where a run has repeats."""
-    tallies: dict[str, Tally]
-    """Per task."""
-    whole: Tally
-    """All tasks."""
+    counts: "Counts"
 
 
 def compare_records(
@@ -59,12 +50,10 @@ def compare_records(
 
     Cost: linear in the number of task results.
     """
-    paired, lost = matched.clusters()
-    counter = _Counter(alias, is_clustered=len({*paired, *lost}) < len(paired) + len(lost))
-    found = RecordChanges(tallies=counter.tallies, whole=counter.whole)
+    counts = count_records(matched, alias, scenarios)
+    found = RecordChanges(counts=counts, errored=_errored(matched))
     repeated = _over_attempts(matched) if matched.is_repeated else None
-    for pair, cluster in zip(matched.pairs, paired, strict=True):
-        rates = counter.add_pair(pair, cluster)
+    for pair, rates in zip(matched.pairs, counts.rates, strict=True):
         if repeated is None:
             workflow, improved = _workflow(pair, rates, threshold)
         else:
@@ -75,18 +64,6 @@ def compare_records(
             found.missing_tasks += _missing_tasks(pair, workflow.comparison_id)
             if pair.old.tasks and not pair.old.tasks.keys() & pair.now.tasks.keys():
                 found.unrelated.append(workflow.comparison_id)
-    found.missing = _gone(matched)
-    gone = {row.key for row in found.missing}
-    for row, cluster in zip(matched.missing, lost, strict=True):
-        is_ran = scenarios is None or row.identity.scenario_id in {None, *scenarios}
-        counter.add_old(row, cluster if row.key in gone and is_ran else None)
-    for row in matched.left_out:
-        counter.add_old(row, None)
-    for row in matched.added:
-        counter.add_new(row)
-    counter.whole.add_counts(counter.tallies.values())
-    _add_strata(matched, found.missing, counter, scenarios)
-    found.errored = _errored(matched)
     if repeated is not None:
         found.fallen = [
             (name_of(rows[0]), repeated[identity])
@@ -96,31 +73,54 @@ def compare_records(
     return found
 
 
-def _add_strata(
-    matched: Matched,
-    missing: Sequence[Row],
-    counter: "_Counter",
-    scenarios: Collection[str] | None,
-) -> None:
-    """Say what the test compares.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """The task results of two runs, counted."""
 
-    Both runs are treated alike, so that an agent which now leaves two records and now three is as
-    likely to rise as to fall: a record that only the new run always leaves is missing before.
+    tallies: Mapping[str, Tally]
+    """Per task."""
+    whole: Tally
+    """All tasks."""
+    rates: Sequence[tuple[float, float]]
+    """Pass rates of each pair of records, before and now."""
+    missing: Sequence[Row]
+    """Records that should be there and are not."""
+
+
+def count_records(
+    matched: Matched, alias: str | None, scenarios: Collection[str] | None = None
+) -> Counts:
+    """Count what each task did, pair by pair.
+
+    Args:
+        matched: The records of both runs, side by side.
+        alias: Their alias, if they have one.
+        scenarios: Those that both runs ran, where that is known.
+
+    Cost: linear in the number of task results.
     """
+    paired, lost = matched.clusters()
+    counter = _Counter(alias, is_clustered=len({*paired, *lost}) < len(paired) + len(lost))
+    rates = [
+        counter.add_pair(pair, cluster)
+        for pair, cluster in zip(matched.pairs, paired, strict=True)
+    ]  # fmt: skip
+    missing = _gone(matched)
+    gone = {row.key for row in missing}
+    ran = None if scenarios is None else {None, *scenarios}
+    for row, cluster in zip(matched.missing, lost, strict=True):
+        is_ran = ran is None or row.identity.scenario_id in ran
+        counter.add_old(row, cluster if row.key in gone and is_ran else None)
+    for row in matched.left_out:
+        counter.add_old(row, None)
+    for row in matched.added:
+        counter.add_new(row)
+    counter.whole.add_counts(counter.tallies.values())
     if any(row.identity.scenario_id is not None for row in matched.old_rows):
-        tried, tries = matched.repeats
-        now = by_identity(matched.new_rows)
-        added = [
-            row for row in matched.added if row.attempt < tried and len(now[row.identity]) == tries
-        ]
-        made = Sampled(
-            old=made_by(matched.old_rows, added),
-            new=made_by(matched.new_rows, missing),
-            repeats=matched.repeats,
-        )
-        add_strata(made, counter.tallies, counter.whole, scenarios)
+        add_strata(matched, missing, counter.tallies, counter.whole, scenarios)
     elif not matched.pairs and matched.added:
         add_strata_apart(counter.tallies, counter.whole, matched)
+    return Counts(tallies=counter.tallies, whole=counter.whole, rates=rates, missing=missing)
 
 
 class _Counter:
@@ -272,7 +272,7 @@ def _compared(
     )
 
 
-def _task(old: TaskEnded, now: TaskEnded, record: str) -> TaskComparison:
+def _task(old: EvalTaskResult, now: EvalTaskResult, record: str) -> TaskComparison:
     was, passes = old.outcome is _PASSED, now.outcome is _PASSED
     return TaskComparison(
         task_id=now.task_id,

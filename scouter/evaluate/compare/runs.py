@@ -1,7 +1,7 @@
 """Compare two runs: every record, task and scenario of the baseline must be found again.
 
 `pairing` says which record is which, `records` and `scenarios` what became of each, `counts`
-counts, `rates` tests whole attempts (`attempts`, `strata`), and `decision` says what it comes to.
+counts, `rates` tests whole attempts (`strata`), and `decision` says what it comes to.
 All of it is about the checks that both runs were judged by (`comparable`). Here they are put
 together.
 """
@@ -25,7 +25,7 @@ from scouter.evaluate.compare.data import (
     scenario_reasons,
     unstable_notes,
 )
-from scouter.evaluate.compare.decision import Decided, Evidence, decide_comparison
+from scouter.evaluate.compare.decision import Evidence, broken_alone, decide_comparison
 from scouter.evaluate.compare.gate_checks import broken_attempts
 from scouter.evaluate.compare.gate_counts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.pairing import Matched, Row, Sides, match, name_of
@@ -71,7 +71,7 @@ def compare_results(
     with collector_paused():
         baseline, new, changes = comparable_rows(baseline, new, accept_changed)
         matched = match(baseline, new)
-        comparison, tallies = _compare(matched, None, regression_threshold)
+        fields, tallies = _compare(matched, None, regression_threshold)
         scores = score_changes(matched)
         whole = whole_conversations(matched, None)
         rows = judge([whole, *tallies])
@@ -83,7 +83,7 @@ def compare_results(
             scores=scores,
             changes=changes,
         )
-        return _with_decision(comparison, evidence, is_repeated=matched.is_repeated)
+        return _decided(fields, evidence, is_repeated=matched.is_repeated)
 
 
 def compare_scenario_results(
@@ -130,7 +130,7 @@ def _compare_replays(
     baseline, new = common.baseline, common.of(new)
     aliases = Sides(baseline.dataset_results, new.dataset_results)
     ran = Sides(baseline.scenario_ids, new.scenario_ids)
-    comparisons: dict[str, RecordsComparison] = {}
+    compared: dict[str, dict[str, Any]] = {}
     tallies: list[Tally] = []
     for alias in (*aliases.both, *aliases.removed, *aliases.added):
         matched = match(
@@ -138,10 +138,10 @@ def _compare_replays(
             new.dataset_results.get(alias, _EMPTY),
             (baseline.repeats, new.repeats),
         )
-        comparison, found = _compare(matched, alias, regression_threshold, set(ran.both))
+        fields, found = _compare(matched, alias, regression_threshold, set(ran.both))
         tallies += found
         if alias in aliases.both:
-            comparisons[alias] = comparison
+            compared[alias] = fields
     before, now = attempts_of(baseline), attempts_of(new, baseline)
     scenarios = compare_scenarios(baseline, new, regression_threshold, (before, now))
     # Both runs are compared by the other's aliases, or a record that comes and goes only falls.
@@ -158,12 +158,12 @@ def _compare_replays(
     release = baseline.releases + 1
     rows = judge([whole, *tallies, *scenarios.tallies], release)
     comparisons = {
-        alias: _with_decision(
-            comparison,
+        alias: _decided(
+            fields,
             _evidence_of(alias, rows, tallies, scores, common.changes),
             is_repeated=max(baseline.repeats, new.repeats) > 1,
         )
-        for alias, comparison in comparisons.items()
+        for alias, fields in compared.items()
     }
     # A run may have been asked again for another baseline.
     watched = () if trial is None else trial.watched
@@ -183,7 +183,6 @@ def _compare_replays(
         changes=common.changes,
         is_unfinished=new.is_unfinished,
     )
-    decided = decide_comparison(evidence)
     missing_scenarios = Sides(ran_before, ran_now).removed
     reasons = scenario_reasons(
         comparisons,
@@ -234,8 +233,8 @@ def _compare_replays(
         removed_scenarios=missing_scenarios,
         scenario_task_stats=tuple(map(_stats, scenarios.tallies)),
         reasons=reasons,
-        **_concluded(decided, evidence),
-        broken=decided.broken,
+        **_concluded(evidence),
+        broken={} if trial is None else broken_alone(trial),
         baseline_scenarios_passed=count_passed(before),
         comparison_scenarios_passed=count_passed(now),
         repeats=(baseline.repeats, new.repeats),
@@ -299,21 +298,21 @@ def _evidence_of(
 
 def _compare(
     matched: Matched, alias: str | None, threshold: float, scenarios: Set[str] | None = None
-) -> tuple[RecordsComparison, list[Tally]]:
-    """Compare one alias, without the decision, which needs every row of the comparison."""
+) -> tuple[dict[str, Any], list[Tally]]:
+    """Compare one alias: all fields but the decision, which needs every row of the comparison."""
     found = compare_records(matched, alias, threshold, scenarios)
-    tallies = list(found.tallies.values())
+    tallies = list(found.counts.tallies.values())
     regressions = [workflow for workflow in found.workflows if workflow.is_regression]
     reasons = record_reasons(
         [] if matched.is_repeated else regressions,
         found.errored,
-        [name_of(row, with_attempt=matched.is_repeated) for row in found.missing],
+        [name_of(row, with_attempt=matched.is_repeated) for row in found.counts.missing],
         found.unrelated,
         found.fallen,
     )
     deltas = [workflow.pass_rate_delta for workflow in found.workflows]
     old_rows, new_rows = list(matched.old_rows), list(matched.new_rows)
-    comparison = RecordsComparison(
+    fields: dict[str, Any] = dict(
         regression_threshold=threshold,
         workflow_comparisons=tuple(found.workflows),
         total_workflows=len(found.workflows),
@@ -342,11 +341,10 @@ def _compare(
         comparison_pass_rate=_rate(
             sum(tally.new_passed for tally in tallies), sum(tally.new_count for tally in tallies)
         ),
-        regressed=bool(reasons),
         reasons=reasons,
         notes=unstable_notes(matched.unstable),
     )
-    return comparison, [*tallies, found.whole] if tallies else []
+    return fields, [*tallies, found.counts.whole] if tallies else []
 
 
 def _missing(matched: Matched, rows: Iterable[Row], side: Side) -> Iterator[MissingRecord]:
@@ -361,28 +359,20 @@ def _missing(matched: Matched, rows: Iterable[Row], side: Side) -> Iterator[Miss
         )
 
 
-def _with_decision(
-    comparison: RecordsComparison, evidence: Evidence, *, is_repeated: bool
-) -> RecordsComparison:
+def _decided(fields: dict[str, Any], evidence: Evidence, *, is_repeated: bool) -> RecordsComparison:
     """Add the rows, and what they come to."""
-    reasons = comparison.reasons
+    reasons: tuple[str, ...] = fields["reasons"]
     if is_repeated:
-        reasons += _fallen_sums(evidence.rows, comparison.regression_threshold)
-    update = _concluded(decide_comparison(evidence), evidence)
-    update |= {"reasons": reasons, "regressed": bool(reasons)}
-    return comparison.model_copy(update=update)
+        reasons += _fallen_sums(evidence.rows, fields["regression_threshold"])
+    stated: dict[str, Any] = {"reasons": reasons, "regressed": bool(reasons)}
+    return RecordsComparison(**fields | _concluded(evidence) | stated)
 
 
-def _concluded(decided: Decided, evidence: Evidence) -> dict[str, Any]:
+def _concluded(evidence: Evidence) -> dict[str, Any]:
     """The fields of a `Conclusion` that tell the decision, and what it is made of."""
     return {
-        "decision": decided.decision,
-        "decision_reason": decided.reason,
-        "decision_reasons": decided.reasons,
-        "advice": decided.advice,
+        **decide_comparison(evidence)._asdict(),
         "changes": tuple(evidence.changes),
-        "ruled_out": decided.ruled_out,
-        "not_cleared": decided.not_cleared,
         "rates": tuple(evidence.rows),
         "score_changes": tuple(evidence.scores),
     }

@@ -1,18 +1,18 @@
 """Changes of the scenarios: their attempts as a whole, and their own tasks."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scouter.evaluate.compare.counts import Change, Tally, change_of
 from scouter.evaluate.compare.data import ScenarioDelta
 from scouter.evaluate.compare.gate_counts import Attempt
-from scouter.evaluate.compare.pairing import Sides
-from scouter.evaluate.compare.strata import Made, Sampled, add_strata
+from scouter.evaluate.compare.pairing import Sides, match
+from scouter.evaluate.compare.records import count_records
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided
-from scouter.evaluate.results.record_result import TaskEnded, is_counted
 from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
 
@@ -81,7 +81,7 @@ def compare_scenarios(
             for name in judged.removed
             if name not in scenarios.removed and any(item.task_results for item in old[name])
         ],
-        tallies=_tallies(old, now, (baseline.repeats, new.repeats), scenarios.both),
+        tallies=_tallies(baseline, new, scenarios.both),
     )
 
 
@@ -92,13 +92,8 @@ def _by_scenario(results: RunResults) -> dict[str, list[ScenarioAttempt]]:
     return found
 
 
-def _tasks(result: ScenarioAttempt) -> Mapping[str, TaskEnded]:
-    return {task.task_id: task for task in result.task_results}
-
-
-def _outcome(results: Sequence[ScenarioAttempt]) -> Outcome:
-    """The worst of all attempts."""
-    return worst(result.outcome for result in results)
+def _tasks(result: ScenarioAttempt) -> Mapping[str, EvalTaskResult]:
+    return {task.task_id: task for task in result.record.tasks}
 
 
 def _errs(results: Sequence[ScenarioAttempt]) -> bool:
@@ -108,7 +103,7 @@ def _errs(results: Sequence[ScenarioAttempt]) -> bool:
 
 def _telling(results: Sequence[ScenarioAttempt]) -> ScenarioAttempt:
     """The attempt that says most about what went wrong."""
-    outcome = _outcome(results)
+    outcome = worst(result.outcome for result in results)
     return next((result for result in results if result.outcome is outcome), results[0])
 
 
@@ -130,20 +125,18 @@ def _own(old: Sequence[ScenarioAttempt], now: Sequence[ScenarioAttempt], thresho
     return _Own(change=change, is_worse=is_worse)
 
 
-def _all_checks(results: RunResults) -> dict[str, list[dict[str, TaskEnded]]]:
+def _all_checks(results: RunResults) -> dict[str, list[dict[str, EvalTaskResult]]]:
     """Per scenario and attempt all checks, those of records by alias and place."""
-    found: dict[str, dict[int, dict[str, TaskEnded]]] = {}
-    for item in results.scenario_results:
-        found.setdefault(item.scenario_id, {}).setdefault(item.attempt, {}).update(_tasks(item))
-    for alias, rows in results.dataset_results.items():
+    found: dict[str, dict[int, dict[str, EvalTaskResult]]] = {}
+    for alias, rows in results.parts:
         places: Counter[tuple[str, int]] = Counter()
-        for row in rows.aligned_results:
+        for row in rows:
             if row.scenario_id is not None:
                 place = row.scenario_id, row.attempt
                 places[place] += 1
+                where = "" if alias is None else f"{alias} {places[place]} "
                 checks = found.setdefault(place[0], {}).setdefault(place[1], {})
-                for task in row.record.tasks:
-                    checks[f"{alias} {places[place]} {task.task_id}"] = task
+                checks |= {f"{where}{task.task_id}": task for task in row.record.tasks}
     return {name: list(attempts.values()) for name, attempts in found.items()}
 
 
@@ -151,7 +144,7 @@ def _delta(
     name: str,
     query: str,
     attempts: Sequence[Sequence[Attempt]],
-    checks: Sequence[Sequence[Mapping[str, TaskEnded]]],
+    checks: Sequence[Sequence[Mapping[str, EvalTaskResult]]],
     own: _Own | None,
 ) -> ScenarioDelta:
     """Compare whole attempts and all checks, each before and now."""
@@ -182,59 +175,7 @@ def _delta(
     )
 
 
-def _tallies(
-    old: Mapping[str, Sequence[ScenarioAttempt]],
-    new: Mapping[str, Sequence[ScenarioAttempt]],
-    repeats: tuple[int, int],
-    scenarios: Collection[str],
-) -> list[Tally]:
+def _tallies(baseline: RunResults, new: RunResults, scenarios: Collection[str]) -> list[Tally]:
     """Count the tasks, attempt by attempt; a scenario is a conversation."""
-    tallies: dict[str, Tally] = {}
-
-    def of(task_id: str) -> Tally:
-        return tallies.setdefault(task_id, Tally(None, task_id, is_clustered=True))
-
-    for name in dict.fromkeys([*old, *new]):
-        now_by_attempt = {item.attempt: item for item in new.get(name, ())}
-        for item in old.get(name, ()):
-            now = now_by_attempt.pop(item.attempt, None)
-            is_run = item.attempt < repeats[1] and name in scenarios
-            _count_tasks(of, name, item, now, is_run=is_run)
-        for now in now_by_attempt.values():
-            for task_id, task in _tasks(now).items():
-                of(task_id).add_new(task.outcome is Outcome.PASSED, is_counted(task))
-    made = Sampled(old=_made(old), new=_made(new), repeats=repeats)
-    add_strata(made, tallies, None, scenarios)
-    return [*tallies.values()]
-
-
-def _made(results: Mapping[str, Sequence[ScenarioAttempt]]) -> Iterator[Made]:
-    for name, attempts in results.items():
-        for item in attempts:
-            yield Made(name, item.attempt, _tasks(item))
-
-
-def _count_tasks(
-    of: Callable[[str], Tally],
-    name: str,
-    old: ScenarioAttempt,
-    new: ScenarioAttempt | None,
-    *,
-    is_run: bool,
-) -> None:
-    """Count the tasks of one attempt; `is_run` if the new run made this attempt."""
-    now_tasks: Mapping[str, TaskEnded] = {} if new is None else _tasks(new)
-    was_tasks = _tasks(old)
-    for task_id, was in was_tasks.items():
-        tally, passed, was_counted = of(task_id), was.outcome is Outcome.PASSED, is_counted(was)
-        now = now_tasks.get(task_id)
-        if now is not None:
-            passes = now.outcome is Outcome.PASSED
-            tally.add_twice(name, passed, was_counted, passes, is_counted(now))
-            continue
-        tally.add_old(passed, was_counted)
-        if was_counted and is_run:
-            tally.add_missing(name, passed)
-    for task_id, now in now_tasks.items():
-        if task_id not in was_tasks:
-            of(task_id).add_new(now.outcome is Outcome.PASSED, is_counted(now))
+    matched = match(baseline.own_rows, new.own_rows, (baseline.repeats, new.repeats))
+    return [*count_records(matched, None, scenarios).tallies.values()]

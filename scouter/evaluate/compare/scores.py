@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, TypeAlias
 from scouter.evaluate.compare.pairing import Identity, Matched, Row, match
 from scouter.evaluate.compare.rows import ScoreChange, corrected
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.task_result import ASSERTIONS, EvalTaskResult, as_score
@@ -86,13 +85,13 @@ def run_scores(baseline: RunResults, new: RunResults) -> tuple[ScoreChange, ...]
     Cost: linear in the number of task results.
     """
     found: list[ScoreChange] = []
-    for alias, rows in baseline.dataset_results.items():
-        other = new.dataset_results.get(alias)
+    others = dict(new.parts)
+    for alias, rows in baseline.parts:
+        other = others.get(alias)
         if other is not None and (_measures(rows) or _measures(other)):
             matched = match(rows, other, (baseline.repeats, new.repeats))
             found += score_changes(matched, alias)
-    old, now = _of_scenarios(baseline.scenario_results), _of_scenarios(new.scenario_results)
-    return corrected([*found, *_changes(None, old, now)])
+    return corrected(found)
 
 
 def score_changes(matched: Matched, alias: str | None = None) -> tuple[ScoreChange, ...]:
@@ -131,21 +130,6 @@ def _record_key(row: Row, cluster: Hashable) -> _RecordKey:
 def _measures(rows: ResultRows) -> bool:
     """Tell whether any task could have a score of its own."""
     return any(task.task_type not in ASSERTIONS for record in rows.records for task in record.tasks)
-
-
-def _of_scenarios(results: Iterable[ScenarioAttempt]) -> _Run:
-    """Scores of the scenarios' own tasks; a scenario is a conversation."""
-    return _by_task(
-        (_RecordKey(each.scenario_id, each.scenario_id, each.scenario_id), each.attempt,
-         _own_tasks(each))
-        for each in results
-    )  # fmt: skip
-
-
-def _own_tasks(result: ScenarioAttempt) -> Mapping[str, EvalTaskResult]:
-    """The full results: a summary in an older file knows no score of a judge."""
-    rows = () if result.eval_results is None else result.eval_results.records
-    return {task.task_id: task for row in rows for task in row.tasks}
 
 
 def _by_task(rows: _Rows) -> _Run:

@@ -5,16 +5,15 @@ an attempt is the share of its results there that passed.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from scouter.evaluate.compare.counts import Tally
 from scouter.evaluate.compare.gate_counts import Attempt
-from scouter.evaluate.compare.pairing import Matched, Row
+from scouter.evaluate.compare.pairing import Matched, Row, by_identity
 from scouter.evaluate.compare.rows import WHOLE_CONVERSATIONS, WHOLE_RECORDS, WHOLE_SCENARIOS
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.record_result import TaskEnded, is_counted
+from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.statistics.permutation import Stratum
 
 _PASSED: Final = Outcome.PASSED
@@ -23,35 +22,11 @@ _Cells: TypeAlias = dict[str, list[int]]
 """Per task of one attempt: results that passed, and results that count."""
 
 
-class Made(NamedTuple):
-    """Tasks that one attempt of a scenario left, in a record or as the scenario's own."""
-
-    scenario_id: str
-    attempt: int
-    tasks: Mapping[str, TaskEnded]
-    is_missing: bool = False
-    """True for a record that the attempt should have left and did not: no task of it passed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
-    """Records that the attempts of both runs left, with the number of attempts.
-
-    Args:
-        old: Records from the baseline's attempts.
-        new: Records from the new run's attempts.
-        repeats: Number of attempts at each scenario, in the baseline and in the new run.
-    """
-
-    old: Iterable[Made]
-    new: Iterable[Made]
-    repeats: tuple[int, int]
-
-
 def add_strata(
-    found: Sampled,
+    matched: Matched,
+    missing: Iterable[Row],
     tallies: Mapping[str, Tally],
-    whole: Tally | None,
+    whole: Tally,
     scenarios: Collection[str] | None,
 ) -> None:
     """Give each task, and their sum, the strata that it is tested by.
@@ -60,15 +35,24 @@ def add_strata(
     have made did not pass, either. A task that was skipped for a budget or a sample leaves the
     attempt out.
 
+    Both runs are treated alike, so that an agent which now leaves two records and now three is as
+    likely to rise as to fall: a record that only the new run always leaves is missing before.
+
     Args:
-        found: Records that both runs made.
+        matched: Records that both runs made.
+        missing: Records that the new run should have made.
         tallies: Per task; those that the baseline lacks are not tested.
         whole: The sum over the tasks that the baseline has.
         scenarios: Those that both runs ran; None if all of them count.
 
     Cost: linear in the number of task results.
     """
-    old, new = _cells(found.old), _cells(found.new)
+    tried, tries = matched.repeats
+    made = by_identity(matched.new_rows)
+    added = (
+        row for row in matched.added if row.attempt < tried and len(made[row.identity]) == tries
+    )
+    old, new = _cells(matched.old_rows, added), _cells(matched.new_rows, missing)
     known = [name for name, tally in tallies.items() if tally.old_count]
     strata: dict[str, list[Stratum]] = {name: [] for name in known}
     sums: list[Stratum] = []
@@ -76,8 +60,8 @@ def add_strata(
         if scenarios is not None and scenario_id not in scenarios:
             continue
         sides = [
-            [cells.get(scenario_id, {}).get(attempt, {}) for attempt in range(tries)]
-            for cells, tries in ((old, found.repeats[0]), (new, found.repeats[1]))
+            [cells.get(scenario_id, {}).get(attempt, {}) for attempt in range(times)]
+            for cells, times in zip((old, new), matched.repeats, strict=True)
         ]
         here = {name for side in sides for cells in side for name in cells}
         names = [name for name in known if name in here]
@@ -86,34 +70,27 @@ def add_strata(
         sums.append(Stratum(*(_shares(side, names) for side in sides)))
     for name in known:
         tallies[name].strata = strata[name]
-    if whole is not None:
-        whole.strata = sums
+    whole.strata = sums
 
 
-def made_by(rows: Iterable[Row], missing: Iterable[Row] = ()) -> Iterable[Made]:
-    """The records of scenarios among some records.
-
-    Args:
-        rows: Rows of a run.
-        missing: Rows that it should have, too.
-    """
-    for found, is_missing in ((rows, False), (missing, True)):
-        for row in found:
-            if row.identity.scenario_id is not None:
-                yield Made(row.identity.scenario_id, row.attempt, row.tasks, is_missing)
-
-
-def _cells(made: Iterable[Made]) -> dict[str, dict[int, _Cells]]:
+def _cells(rows: Iterable[Row], missing: Iterable[Row]) -> dict[str, dict[int, _Cells]]:
+    """By scenario and attempt, what the records reached and those that should be there."""
     found: dict[str, dict[int, _Cells]] = {}
-    for scenario_id, attempt, tasks, is_missing in made:
-        cells = found.setdefault(scenario_id, {}).setdefault(attempt, {})
-        for name, task in tasks.items():
-            cell = cells.get(name)
-            if cell is None:
-                cells[name] = cell = [0, 0]
-            cell[0] += task.outcome is _PASSED and not is_missing
-            cell[1] += is_counted(task)
+    for those, is_missing in ((rows, False), (missing, True)):
+        for row in those:
+            if row.identity.scenario_id is not None:
+                attempts = found.setdefault(row.identity.scenario_id, {})
+                _add(attempts.setdefault(row.attempt, {}), row, is_missing=is_missing)
     return found
+
+
+def _add(cells: _Cells, row: Row, *, is_missing: bool = False) -> None:
+    for name, task in row.tasks.items():
+        cell = cells.get(name)
+        if cell is None:
+            cells[name] = cell = [0, 0]
+        cell[0] += task.outcome is _PASSED and not is_missing
+        cell[1] += is_counted(task)
 
 
 def _shares(attempts: Sequence[_Cells], names: Sequence[str]) -> list[Fraction | int]:
@@ -262,9 +239,10 @@ def add_strata_apart(tallies: Mapping[str, Tally], whole: Tally, matched: Matche
 
 
 def _conversations(rows: Iterable[Row]) -> Iterable[_Cells]:
-    made = [Made(row.session_id or repr(row.key), 0, row.tasks) for row in rows]
-    for attempts in _cells(made).values():
-        yield from attempts.values()
+    found: dict[Hashable, _Cells] = {}
+    for row in rows:
+        _add(found.setdefault(row.session_id or row.key, {}), row)
+    return found.values()
 
 
 def _present(conversations: Sequence[_Cells], names: Sequence[str]) -> list[Fraction | int]:

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 from typing import Annotated, Final, NamedTuple, Self, TypeAlias, cast
 
-from pydantic import BaseModel, GetCoreSchemaHandler, JsonValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel, GetPydanticSchema, JsonValue
+from pydantic_core import core_schema
 
 from scouter.errors import DataError
 from scouter.evaluate.judge.port import JudgeUsage
 from scouter.evaluate.outcome import NOT_CALLED, Outcome, Reason
 from scouter.evaluate.results.file import JsonRows
-from scouter.evaluate.results.record_result import rate_of, record_outcome
+from scouter.evaluate.results.record_result import RecordResult, rate_of, record_outcome
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
@@ -35,23 +34,15 @@ def by_start(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id)))
 
 
-def _write_spans(spans: tuple[Span, ...]) -> dict[str, JsonValue]:
-    return spans_to_otlp_json(spans)
-
-
-class _AsOtlpJson:
-    """Tells pydantic how spans are read and written, so that it does not look into them."""
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
+JsonSpans = Annotated[
+    tuple[Span, ...],
+    GetPydanticSchema(
+        lambda _, __: core_schema.no_info_plain_validator_function(
             _read_spans,
-            serialization=core_schema.plain_serializer_function_ser_schema(_write_spans),
+            serialization=core_schema.plain_serializer_function_ser_schema(spans_to_otlp_json),
         )
-
-
-JsonSpans = Annotated[tuple[Span, ...], _AsOtlpJson()]
+    ),
+]
 """Spans as a field of a model that can be stored; in the file they are OTLP-JSON."""
 
 
@@ -81,11 +72,7 @@ class TaskSummary(BaseModel, frozen=True, extra="ignore"):
 
 
 class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
-    """Result of one attempt of one scenario.
-
-    `passed` and `pass_rate` are about the scenario's own tasks. A scenario without any is evaluated
-    by the tasks of the records that it produced (see `ScenarioEvalResults.get_scenario_detail`).
-    """
+    """The data of `ScenarioResult`."""
 
     scenario_id: str
     initial_query: str
@@ -121,6 +108,20 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     """
     traces: JsonSpans = ()
     """The spans of this scenario and attempt, by start time."""
+
+    @property
+    def record(self) -> RecordResult:
+        """Results of its own tasks; made of their summaries where no full ones are stored."""
+        if self.eval_results is not None and self.eval_results.records:
+            return self.eval_results.records[0]
+        tasks = (
+            EvalTaskResult.of(
+                task_id=each.task_id, task_type="", outcome=each.outcome, reason=each.reason,
+                message=each.message, score=each.score,
+            ).using(each.usage)
+            for each in self.task_results
+        )  # fmt: skip
+        return own_record(self.scenario_id, tuple(tasks))
 
     @property
     def error_line(self) -> str:
@@ -168,6 +169,12 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
             error=error,
             error_reason=error_reason,
         )
+
+
+def own_record(scenario_id: str, tasks: tuple[EvalTaskResult, ...]) -> RecordResult:
+    """Put the results of a scenario's own tasks together, as those of a record."""
+    outcome = record_outcome(tasks)
+    return RecordResult(scenario_id, scenario_id, scenario_id, None, outcome, tasks, 0, 0)
 
 
 def context_of(
@@ -289,14 +296,10 @@ def seen_attempts(
         for task in result.task_results:
             one.add(task.outcome, task.reason)
     for alias, found in dataset_results.items():
-        rows = zip(
-            found.records, found.scenario_ids or repeat(None), found.attempts or repeat(0),
-            strict=False,
-        )  # fmt: skip
-        for record, scenario_id, attempt in rows:
-            if scenario_id is not None:
-                one = seen.setdefault(AttemptKey(scenario_id, attempt), Seen())
+        for row in found:
+            if row.scenario_id is not None:
+                one = seen.setdefault(AttemptKey(row.scenario_id, row.attempt), Seen())
                 one.aliases.add(alias)
-                for task in record.tasks:
+                for task in row.record.tasks:
                     one.add(task.outcome, task.reason)
     return seen

@@ -1,11 +1,18 @@
 """Results as JSON, with the number of the format."""
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Annotated, Any, Final, NotRequired, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, JsonValue, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    JsonValue,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict  # pydantic asks for this one below Python 3.12
 
@@ -72,13 +79,9 @@ class _File(BaseModel):
 
 def dump(results: ResultRows) -> dict[str, JsonValue]:
     """Write results as plain JSON values."""
-    scenario_ids: Sequence[str | None] = results.scenario_ids or [None] * len(results)
-    attempts: Sequence[int] = results.attempts or [0] * len(results)
     rows: list[JsonValue] = [
-        {**record.to_json(), "scenario_id": scenario_id, "attempt": attempt}
-        for record, scenario_id, attempt in zip(
-            results.records, scenario_ids, attempts, strict=True
-        )
+        {**row.record.to_json(), "scenario_id": row.scenario_id, "attempt": row.attempt}
+        for row in results
     ]
     found: dict[str, JsonValue] = {"schema_version": SCHEMA_VERSION}
     if results.provenance is not None:
@@ -109,20 +112,6 @@ def load_json(text: str | bytes, kind: type[R]) -> R:
         return _results(_File.model_validate_json(text), kind)
 
 
-def load(value: object, kind: type[R]) -> R:
-    """Read what `dump` gave.
-
-    Args:
-        value: That value.
-        kind: The class of the results.
-
-    Raises:
-        ConfigError: Not such a value, or a format of a later version; names the field.
-    """
-    with collector_paused(), _named():
-        return _results(_File.model_validate(value), kind)
-
-
 def from_document(document: Document, kind: type[R]) -> R:
     """Read what `dump_json` wrote from a file that was parsed already.
 
@@ -140,21 +129,22 @@ def from_document(document: Document, kind: type[R]) -> R:
             raise document.wrap(error, model=_File) from error
 
 
-class RowsAsJson:
-    """Tells pydantic how the results of one dataset stand in a file, as the class of the field."""
+def _rows_schema(source: type[ResultRows], _: GetCoreSchemaHandler) -> CoreSchema:
+    def read(value: object) -> ResultRows:
+        if isinstance(value, source):
+            return value
+        with collector_paused(), _named():
+            return _results(_File.model_validate(value), source)
 
-    def __get_pydantic_core_schema__(
-        self, source: type[ResultRows], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        def read(value: object) -> ResultRows:
-            return value if isinstance(value, source) else load(value, source)
-
-        return core_schema.no_info_plain_validator_function(
-            read, serialization=core_schema.plain_serializer_function_ser_schema(dump)
-        )
+    return core_schema.no_info_plain_validator_function(
+        read, serialization=core_schema.plain_serializer_function_ser_schema(dump)
+    )
 
 
-JsonRows: TypeAlias = Annotated[ResultRows, RowsAsJson()]
+ROWS_AS_JSON: Final = GetPydanticSchema(_rows_schema)
+"""Tells pydantic how the results of one dataset stand in a file, as the class of the field."""
+
+JsonRows: TypeAlias = Annotated[ResultRows, ROWS_AS_JSON]
 """Results of one dataset as a field of a model that can be stored."""
 
 

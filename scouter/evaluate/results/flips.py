@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from scouter.evaluate.judge.shorten import JudgeExchange, is_cut
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt, TaskSummary
+from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt
 from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -207,13 +207,8 @@ def _read(results: RunResults, found: _Checks) -> _Attempts:
     attempts: _Attempts = {}
     for item in (*results.conversations, *results.scenario_results):
         attempts.setdefault(item.scenario_id, {})[item.attempt] = _Attempt(item)
-    for item in results.scenario_results:
-        rows = () if item.eval_results is None else item.eval_results.records
-        tasks = rows[0].tasks if rows else item.task_results
-        made = attempts[item.scenario_id][item.attempt]
-        _add(_Key(item.scenario_id, None, "", 0), made, tasks, None, found)
-    places: Counter[tuple[str, str, int]] = Counter()
-    for alias, rows in results.dataset_results.items():
+    places: Counter[tuple[str | None, str, int]] = Counter()
+    for alias, rows in sorted(results.parts, key=lambda part: part[0] is not None):
         for row in rows:
             name, record = row.scenario_id, row.record
             if name is not None:
@@ -239,34 +234,28 @@ def _add_missing(attempts: _Attempts, found: _Checks) -> None:
 def _add(
     key: _Key,
     made: _Attempt,
-    tasks: Sequence[EvalTaskResult] | Sequence[TaskSummary],
+    tasks: Sequence[EvalTaskResult],
     context: JsonValue,
     found: _Checks,
 ) -> None:
     """Add the checks at one place of an attempt."""
-    first = min((_stage(task) for task in tasks if _is_judge(task)), default=None)
+    first = min((task.stage for task in tasks if _is_judge(task)), default=None)
     for task in tasks:
-        is_full = isinstance(task, EvalTaskResult)
         is_silent = task.outcome is Outcome.ERRORED and task.reason is Reason.PROVIDER
         seen = _Seen(
             made=made,
             passed=task.outcome is Outcome.PASSED if is_counted(task) else None,
             owner=Owner.JUDGE if is_silent else None,
-            is_judge=_is_judge(task) or not is_full,
-            follows_judge=first is not None and _stage(task) > first,
-            exchange=task.exchange if is_full else None,
+            is_judge=_is_judge(task) or not task.task_type,  # a summary does not tell its type
+            follows_judge=first is not None and task.stage > first,
+            exchange=task.exchange,
             context=context,
         )
         found.setdefault(key._replace(task_id=task.task_id), []).append(seen)
 
 
-def _is_judge(task: EvalTaskResult | TaskSummary) -> bool:
-    kind = task.task_type if isinstance(task, EvalTaskResult) else ""
-    return kind in JUDGE_TYPES or task.usage is not None
-
-
-def _stage(task: EvalTaskResult | TaskSummary) -> int:
-    return task.stage if isinstance(task, EvalTaskResult) else 0
+def _is_judge(task: EvalTaskResult) -> bool:
+    return task.task_type in JUDGE_TYPES or task.usage is not None
 
 
 # --- whose --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.results.attempt import ScenarioAttempt
+from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt
 from scouter.evaluate.results.provenance import Provenance, git_dirty, git_revision
 from scouter.evaluate.results.rows import Annotations, ResultRows
 from scouter.evaluate.results.run import Loss, RunResults, lost_of
@@ -148,7 +148,7 @@ def joined(parts: Sequence[R]) -> R:
         for alias in aliases
     }
 
-    def place(item: ScenarioAttempt) -> tuple[int, int]:
+    def place(item: ScenarioAttempt | Conversation) -> tuple[int, int]:
         return places.get(item.scenario_id, len(places)), item.attempt
 
     own = tuple(sorted((item for part in parts for item in part.scenario_results), key=place))
@@ -161,10 +161,7 @@ def joined(parts: Sequence[R]) -> R:
         metrics=parts[0].metrics.of(datasets, own),
         scenarios=tuple(scenarios.values()),
         conversations=tuple(
-            sorted(
-                (item for part in parts for item in part.conversations),
-                key=lambda item: (places.get(item.scenario_id, len(places)), item.attempt),
-            )
+            sorted((item for part in parts for item in part.conversations), key=place)
         ),
         provenance=_provenance([part.provenance for part in parts]),
         repeats=max(part.repeats for part in parts),

@@ -4,13 +4,13 @@ import gc
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol, cast
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Self, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.outcome import DECIDED, Outcome, Reason, is_in_rate
+from scouter.evaluate.outcome import Outcome, is_in_rate
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 _FAILED: Final = Outcome.FAILED
@@ -76,6 +76,10 @@ class RecordResult:
     def has_error(self) -> bool:
         """True if a task errored; such a record may be a failed one."""
         return any(task.outcome is _ERRORED for task in self.tasks)
+
+    def with_tasks(self, tasks: tuple[EvalTaskResult, ...]) -> Self:
+        """Make a copy with other results, and the outcome that follows from them."""
+        return replace(self, tasks=tasks, outcome=record_outcome(tasks))
 
     def to_json(self) -> dict[str, JsonValue]:
         """Write all fields as plain JSON."""
@@ -150,50 +154,11 @@ def pass_rate(counts: Mapping[Outcome, int]) -> float:
     return counts.get(Outcome.PASSED, 0) / total if total else 0.0
 
 
-def count_outcomes(results: Iterable[EvalTaskResult]) -> dict[Outcome, int]:
-    """Count task results by outcome; all four are there."""
-    outcomes = [str(result.outcome) for result in results]
-    return {outcome: outcomes.count(outcome) for outcome in DECIDED}
-
-
-class Ended(Protocol):
-    """The part of a task's result that a rate reads."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """One of four."""
-        ...
-
-    @property
-    def reason(self) -> Reason | None:
-        """Reason why the task errored or was skipped; None if it did not."""
-        ...
-
-
-class TaskEnded(Ended, Protocol):
-    """Fields of a task result that reports show."""
-
-    @property
-    def task_id(self) -> str:
-        """The task's id."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """The outcome in words."""
-        ...
-
-    @property
-    def score(self) -> float | None:
-        """The number beside the outcome; None where there is none."""
-        ...
-
-
-def is_counted(task: Ended) -> bool:
+def is_counted(task: EvalTaskResult) -> bool:
     """Tell whether a task belongs into a pass rate, as `scouter.evaluate.outcome` says."""
     return is_in_rate(task.outcome, task.reason)
 
 
-def rate_of(tasks: Iterable[Ended]) -> float:
+def rate_of(tasks: Iterable[EvalTaskResult]) -> float:
     """Compute the `pass_rate` of those tasks that count."""
     return pass_rate(Counter(task.outcome for task in tasks if is_counted(task)))

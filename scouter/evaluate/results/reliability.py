@@ -1,13 +1,12 @@
 """Reliability of an agent over repeats of one scenario: pass@k, pass^k and their intervals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import Final, TypeAlias
 
-from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.attempt import is_decided
-from scouter.evaluate.results.record_result import Ended, is_counted
+from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.run import RunResults
 
 MAX_K: Final = 100
@@ -168,15 +167,19 @@ def reliability(results: RunResults) -> tuple[Reliability, ...]:
     left_out: set[tuple[_Key, int]] = set()
     for scenario_id in _only_raised(results):
         outcomes[scenario_id, None, WHOLE_SCENARIO] = dict.fromkeys(attempts, True)
-    for key, attempt, task in _judged(results):
-        if not is_counted(task):
-            left_out.add((key, attempt))
-            continue
-        row = outcomes.setdefault(key, {})
-        row[attempt] = row.get(attempt, True) and task.outcome is Outcome.PASSED
-        whole = outcomes.get((key[0], None, WHOLE_SCENARIO), {})
-        if attempt in whole:
-            whole[attempt] = whole[attempt] and row[attempt]
+    for alias, rows in results.parts:
+        for row in rows:
+            name, attempt = row.scenario_id or "", row.attempt
+            whole = outcomes.get((name, None, WHOLE_SCENARIO), {})
+            for task in row.record.tasks:
+                key = name, alias, task.task_id
+                if not is_counted(task):
+                    left_out.add((key, attempt))
+                    continue
+                found = outcomes.setdefault(key, {})
+                found[attempt] = found.get(attempt, True) and task.passed
+                if attempt in whole:
+                    whole[attempt] = whole[attempt] and found[attempt]
     for result in results.scenario_results:
         key = (result.scenario_id, None, WHOLE_SCENARIO)
         if not is_decided(result):
@@ -212,13 +215,3 @@ def _in_order(outcomes: _Outcomes, results: RunResults) -> list[_Key]:
         return places.get(scenario_id, len(places)), at, task_id != WHOLE_SCENARIO
 
     return sorted(outcomes, key=place)
-
-
-def _judged(results: RunResults) -> Iterator[tuple[_Key, int, Ended]]:
-    for result in results.scenario_results:
-        for task in result.task_results:
-            yield (result.scenario_id, None, task.task_id), result.attempt, task
-    for alias, dataset in results.dataset_results.items():
-        for row in dataset:
-            for task in row.record.tasks:
-                yield (row.scenario_id or "", alias, task.task_id), row.attempt, task

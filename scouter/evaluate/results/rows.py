@@ -2,7 +2,7 @@
 
 import datetime
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -17,7 +17,6 @@ from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import (
     MissingKeyError,
     RecordResult,
-    count_outcomes,
     rate_of,
 )
 from scouter.evaluate.results.task_result import EvalTaskResult, Window
@@ -272,23 +271,10 @@ class ResultRow:
 
 
 _SHOWN: Final = 10
-_SEVERAL: Final = -1
 
 
 class ResultRows:
-    """All records of an evaluation, in the records' order; behind them its sessions, if any.
-
-    A session is a row like a record, with the results of the session-scoped tasks. No task result
-    stands in two rows, so that counts and rates are over all rows alike.
-
-    Args:
-        records: One result per record, then one per session.
-        scenario_ids: The scenario of each record, in a replay; as many as records.
-        attempts: Number of the attempt that each record is from, counted from 0; as many.
-        annotations: Annotations that an `EvaluationConfig` requested.
-        provenance: Origin of the results, or a function that finds it out when called.
-        window: Begin and end of the evaluation; from the provenance where that is given.
-    """
+    """The data of `EvalResults`."""
 
     row_type: ClassVar[type[ResultRow]] = ResultRow
     """The class of the rows that are given out."""
@@ -317,7 +303,6 @@ class ResultRows:
         if window is None and isinstance(provenance, Provenance) and provenance.ended_ns:
             window = provenance.started_ns, provenance.ended_ns
         self.window = window
-        self._is_plain = scenario_ids is attempts is annotations is None
 
     @cached_property
     def provenance(self) -> Provenance | None:
@@ -365,12 +350,21 @@ class ResultRows:
         """Histograms of the values, by column; None where no `EvaluationConfig` requested them."""
         return None if self.annotations is None else self.annotations.histograms
 
-    def _annotated(self) -> Sequence[RecordAnnotations] | None:
-        return None if self.annotations is None else self.annotations.records
+    def __len__(self) -> int:
+        return len(self.records)
 
-    def _aligned(self, at: int) -> ResultRow:
-        if self._is_plain:
-            return self.row_type(self.records[at], window=self.window)
+    def __iter__(self) -> Iterator[ResultRow]:
+        annotated = None if self.annotations is None else self.annotations.records
+        return map(
+            self.row_type,
+            self.records,
+            self.scenario_ids or repeat(None),
+            self.attempts or repeat(0),
+            annotated or repeat(NO_ANNOTATIONS),
+            repeat(self.window),
+        )
+
+    def _row(self, at: int) -> ResultRow:
         annotated = None if self.annotations is None else self.annotations.records
         return self.row_type(
             self.records[at],
@@ -378,19 +372,6 @@ class ResultRows:
             0 if self.attempts is None else self.attempts[at],
             NO_ANNOTATIONS if annotated is None else annotated[at],
             self.window,
-        )
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def __iter__(self) -> Iterator[ResultRow]:
-        return map(
-            self.row_type,
-            self.records,
-            self.scenario_ids or repeat(None),
-            self.attempts or repeat(0),
-            self._annotated() or repeat(NO_ANNOTATIONS),
-            repeat(self.window),
         )
 
     def __getitem__(self, key: str) -> ResultRow:
@@ -401,26 +382,27 @@ class ResultRows:
 
         Cost: linear the first time, then constant.
         """
-        at = self._by_id.get(key)
-        if at is None:
-            at = self._by_uid.get(key)
-        if at is not None and at >= 0:
-            return self._aligned(at)
-        if at is not None:
-            found = [each for each in self.records if key in (each.record_id, each.record_uid)]
-            uids = ", ".join(repr(each.record_uid) for each in found[:_SHOWN])
+        found = self._by_id.get(key, [])
+        if len(found) == 1:
+            return self._row(found[0])
+        if found:
+            uids = ", ".join(repr(self.records[at].record_uid) for at in found[:_SHOWN])
             raise MissingKeyError(f"{len(found)} records have the id {key!r}; ask by uid: {uids}")
         ids = dict.fromkeys(each.record_id or each.record_uid for each in self.records)
         shown = some_of([*map(repr, ids)], _SHOWN) or "none"
         raise MissingKeyError(f"Missing key: {key}; the records are {shown}")
 
     @cached_property
-    def _by_id(self) -> dict[str, int]:
-        return _places([each.record_id for each in self.records])
-
-    @cached_property
-    def _by_uid(self) -> dict[str, int]:
-        return _places([each.record_uid for each in self.records])
+    def _by_id(self) -> Mapping[str, Sequence[int]]:
+        """Places of the records with an id, or with a uid that is nobody's id."""
+        ids = {each.record_id for each in self.records}
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for at, each in enumerate(self.records):
+            if each.record_id:
+                found[each.record_id].append(at)
+            if each.record_uid not in ids:
+                found[each.record_uid].append(at)
+        return dict(found)
 
     @property
     def successful_count(self) -> int:
@@ -440,7 +422,8 @@ class ResultRows:
     @property
     def counts(self) -> dict[Outcome, int]:
         """Task results by outcome, over all records."""
-        return count_outcomes(task for each in self.records for task in each.tasks)
+        found = Counter(str(task.outcome) for each in self.records for task in each.tasks)
+        return {outcome: found[outcome] for outcome in DECIDED}
 
     @property
     def pass_rate(self) -> float:
@@ -481,12 +464,3 @@ class ResultRows:
 
 def _counted(counts: Mapping[Outcome, int]) -> str:
     return ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in DECIDED)
-
-
-def _places(names: Sequence[str]) -> dict[str, int]:
-    """Position by name; `_SEVERAL` for a name that is there more than once, none for no name."""
-    places = dict(zip(names, range(len(names)), strict=True))
-    if len(places) < len(names):
-        places |= {name: _SEVERAL for name, count in Counter(names).items() if count > 1}
-    places.pop("", None)
-    return places

@@ -1,9 +1,9 @@
 """All results of one replay, as data: per alias, per scenario, what was lost, and sums."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Literal, Protocol, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -21,6 +21,7 @@ from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.provenance import Provenance, Wire
 from scouter.evaluate.results.record_result import is_counted, rate_of
 from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.task_result import EvalTaskResult
 
 
 class Loss(StrEnum):
@@ -162,12 +163,7 @@ class Confirmation(BaseModel, frozen=True):
 
 
 class RunMetrics(BaseModel, frozen=True, extra="ignore"):
-    """A replay in a few numbers; every rate is in [0, 1].
-
-    Rates of tasks are `passed / (passed + failed + errored + skipped by a gate)`, here as
-    everywhere: a closed gate cannot hide the tasks behind it. In a run with repeats every
-    attempt counts as one in the rates of tasks; a scenario passed if each of its attempts did.
-    """
+    """The data of `EvalMetrics`."""
 
     overall_pass_rate: float
     """Mean of all `dataset_pass_rates` and, if a scenario has tasks of its own or raised, of
@@ -212,7 +208,7 @@ class RunMetrics(BaseModel, frozen=True, extra="ignore"):
         values_by_scenario: dict[str, dict[str, list[float]]] = {}
         for result in attempts:
             tasks = values_by_scenario.setdefault(result.scenario_id, {})
-            for task in filter(is_counted, result.task_results):
+            for task in filter(is_counted, result.record.tasks):
                 tasks.setdefault(task.task_id, []).append(task.value)
         return cls(
             overall_pass_rate=_mean(parts),
@@ -307,6 +303,22 @@ class RunResults(Stored, frozen=True):
     confirmations: tuple[Confirmation, ...] = ()
     """Scenarios that passed in the baseline, never passed here and were asked again alone."""
 
+    @property
+    def own_rows(self) -> ResultRows:
+        """Results of the scenarios' own tasks, a row for each attempt."""
+        own = self.scenario_results
+        return ResultRows(
+            [item.record for item in own],
+            [item.scenario_id for item in own],
+            [item.attempt for item in own],
+        )
+
+    @property
+    def parts(self) -> Iterator[tuple[str | None, ResultRows]]:
+        """The rows of each alias, then the `own_rows`, whose alias is None."""
+        yield from self.dataset_results.items()
+        yield None, self.own_rows
+
     def whole_context(self, record_uid: str) -> JsonValue:
         """Find the context of a record; None where it is not stored as a whole."""
         found = self.contexts.get(record_uid)
@@ -317,20 +329,6 @@ class RunResults(Stored, frozen=True):
     def scenario_ids(self) -> list[str]:
         """Ids of every scenario that was run."""
         return [scenario.scenario_id for scenario in self.scenarios]
-
-
-class JudgedTask(Protocol):
-    """The part of a task's result that a sum of judges' usage reads."""
-
-    @property
-    def reason(self) -> Reason | None:
-        """Reason why the task errored or was skipped; None if it did not."""
-        ...
-
-    @property
-    def usage(self) -> JudgeUsage | None:
-        """Calls, tokens and cost of the judge's answers."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,17 +373,12 @@ def totals_of(results: RunResults) -> JudgeTotals | None:
 
     Cost: linear in the number of task results.
     """
-    tasks: list[JudgedTask] = [
-        task
-        for rows in results.dataset_results.values()
-        for aligned in rows.aligned_results
-        for task in aligned.record.tasks
-    ]
-    tasks += [task for attempt in results.scenario_results for task in attempt.task_results]
-    return judge_totals(tasks)
+    return judge_totals(
+        task for _, rows in results.parts for record in rows.records for task in record.tasks
+    )
 
 
-def judge_totals(tasks: Iterable[JudgedTask]) -> JudgeTotals | None:
+def judge_totals(tasks: Iterable[EvalTaskResult]) -> JudgeTotals | None:
     """Add up what judges took; None where no judge had anything to do.
 
     Args:

@@ -187,8 +187,8 @@ def _scenario_deltas(comparison: RunComparison) -> Table:
 
 
 def _sides(delta: ScenarioDelta) -> tuple[Text, Text]:
-    before = _rate(delta.baseline_passed_attempts or 0, delta.baseline_attempts)
-    now = _rate(delta.comparison_passed_attempts or 0, delta.comparison_attempts)
+    before = _rate(delta.baseline_passed_attempts, delta.baseline_attempts)
+    now = _rate(delta.comparison_passed_attempts, delta.comparison_attempts)
     if not _is_of_attempts(delta):
         before += f", checks {share(delta.baseline_pass_rate)}"
         now += f", checks {share(delta.comparison_pass_rate)}"
@@ -197,8 +197,8 @@ def _sides(delta: ScenarioDelta) -> tuple[Text, Text]:
 
 def _is_of_attempts(delta: ScenarioDelta) -> bool:
     """Tell whether the difference of the checks' rates is that of the attempts, too."""
-    before = (delta.baseline_passed_attempts or 0) / max(delta.baseline_attempts, 1)
-    now = (delta.comparison_passed_attempts or 0) / max(delta.comparison_attempts, 1)
+    before = delta.baseline_passed_attempts / max(delta.baseline_attempts, 1)
+    now = delta.comparison_passed_attempts / max(delta.comparison_attempts, 1)
     change = delta.comparison_pass_rate - delta.baseline_pass_rate
     return isclose(now - before, change, abs_tol=1e-9)
 

@@ -1,21 +1,17 @@
 """Runs and comparisons in a notebook: tables, data frames, rates with intervals as pictures."""
 
 import html
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from scouter.evaluate.compare.data import RecordsComparison, RunComparison
-from scouter.evaluate.compare.gate_counts import scenarios_passed
-from scouter.evaluate.compare.rows import ENOUGH, RateComparison
+from scouter.evaluate.compare.gate_counts import BROKEN, TaskCount, count_tasks, scenarios_passed
+from scouter.evaluate.compare.rows import RateComparison
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.show.frame import frame, frame_of_rows
@@ -57,24 +53,6 @@ class Picture:
             OSError: It cannot be written.
         """
         Path(path).write_text(self.svg, encoding="utf-8")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rate:
-    """Results of one task of a run that belong into a rate."""
-
-    alias: str
-    task_id: str
-    passed: int
-    count: int
-    conversations: int
-    mean: float | None = None
-    """Mean of the scores of a task that only measures: all its results pass, and it has no rate."""
-
-    @property
-    def interval(self) -> Interval | None:
-        """Wilson's, 95 %; None where too few conversations are behind it."""
-        return wilson(self.passed, self.count) if self.conversations >= ENOUGH else None
 
 
 def frame_of(results: object, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars
@@ -133,8 +111,8 @@ def _items(answer: object) -> list[dict[str, Any]]:
 
 
 def _run_frame(results: RunResults, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars
-    parts = list(_parts(results)) or [("", ResultRows(()))]
-    frames = [(alias, frame(rows, polars)) for alias, rows in parts]
+    parts = [(alias, rows) for alias, rows in _parts(results) if len(rows)]
+    frames = [(alias, frame(rows, polars)) for alias, rows in parts or [("", ResultRows(()))]]
     if polars:
         library = import_module("polars")
         named = [each.select(library.lit(alias).alias("alias"), "*") for alias, each in frames]
@@ -162,10 +140,10 @@ def _run_html(results: RunResults) -> str:
     if total:
         title += f": {passed} of {total} passed"
     rows = (
-        (each.alias or "(scenarios)", each.task_id, each.passed, each.count,
-         f"{each.passed / each.count:.1%}" if each.count else "-", _percent(each.interval))
+        (each.alias or "(scenarios)", each.task_id, each.passed, each.total,
+         f"{each.passed / each.total:.1%}" if each.total else "-", _percent(_interval(each)))
         if each.mean is None
-        else (each.alias or "(scenarios)", each.task_id, "-", each.count,
+        else (each.alias or "(scenarios)", each.task_id, "-", each.total,
               f"mean {each.mean:.4g}", "-")
         for each in _rates(results)
     )  # fmt: skip
@@ -175,10 +153,10 @@ def _run_html(results: RunResults) -> str:
 def _run_picture(results: RunResults) -> Picture:
     """Draw the pass rate of each task with its 95 % interval, where enough is behind it."""
     rows = [
-        (_name(each.alias, each.task_id), each.passed / each.count, each.interval, _PLAIN,
-         f"{each.passed}/{each.count}")
+        (_name(each.alias, each.task_id), each.passed / each.total, _interval(each), _PLAIN,
+         f"{each.passed}/{each.total}")
         for each in _rates(results)
-        if each.count and each.mean is None
+        if each.total and each.mean is None
     ]  # fmt: skip
     return _picture(rows, 0.0, 1.0, "Pass rate, 95 % interval", lambda share: f"{share:.0%}")
 
@@ -212,40 +190,18 @@ def _comparison_picture(comparison: RecordsComparison | RunComparison) -> Pictur
 
 def _parts(results: RunResults) -> Iterator[tuple[str, ResultRows]]:
     """The rows of scenarios' own tasks, under an empty alias, and those of each alias."""
-    judged = [each for each in results.scenario_results if each.eval_results is not None]
-    own = [
-        (record, each.scenario_id, each.attempt)
-        for each in judged
-        for record in (each.eval_results.records if each.eval_results else ())
-    ]
-    if own:
-        records, names, attempts = zip(*own, strict=True)
-        yield "", ResultRows(records, names, attempts)
+    yield "", results.own_rows
     yield from results.dataset_results.items()
 
 
-def _rates(results: RunResults) -> list[_Rate]:
+def _rates(results: RunResults) -> list[TaskCount]:
     """Of each task of each alias, in their order; the scenarios' own come first."""
-    passed: defaultdict[tuple[str, str], int] = defaultdict(int)
-    count: defaultdict[tuple[str, str], int] = defaultdict(int)
-    behind: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    measured: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    for alias, rows in _parts(results):
-        for row in rows.aligned_results:
-            name = row.scenario_id or row.record.session_id or row.record_uid
-            for task in row.record.tasks:
-                key = alias, task.task_id
-                count[key] += is_counted(task)
-                passed[key] += is_counted(task) and task.passed
-                behind[key].add(name)
-                if task.is_measure and task.score is not None:
-                    measured[key].append(task.score)
-    return [
-        _Rate(alias=alias, task_id=task_id, passed=passed[alias, task_id], count=number,
-              conversations=len(behind[alias, task_id]),
-              mean=fmean(found) if (found := measured.get((alias, task_id))) else None)
-        for (alias, task_id), number in count.items()
-    ]  # fmt: skip
+    found = (each for each in count_tasks(results) if each.task_id != BROKEN)
+    return sorted(found, key=lambda each: bool(each.alias))
+
+
+def _interval(count: TaskCount) -> Interval | None:
+    return wilson(count.passed, count.total) if count.has_interval else None
 
 
 def _name(alias: str, task_id: str) -> str:

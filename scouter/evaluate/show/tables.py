@@ -16,9 +16,10 @@ from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results.judge_rate import COLUMNS, TITLE, JudgeRate, judge_text
-from scouter.evaluate.results.record_result import Ended, is_counted
+from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import Lost, RunMetrics, RunResults
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
 from scouter.evaluate.show.trace_view import view_trace
 from scouter.model.span import AttributeValue, Span
@@ -101,17 +102,13 @@ def _workflow_rate(metrics: RunMetrics) -> RenderableType:
     return share(metrics.workflow_pass_rate) if metrics.dataset_pass_rates else _NO_RATE
 
 
-def _counts(results: ResultRows) -> Counter[Outcome]:
-    return Counter(task.outcome for record in results.records for task in record.tasks)
-
-
 def _aliases(results: RunResults) -> Table:
     table = table_of(
         "Sub-Agent Pass Rates", "Alias", "Records", "Tasks passed", "95 % interval", "Failed",
         "Errored", "Skipped",
     )  # fmt: skip
     for alias, found in results.dataset_results.items():
-        counts = _counts(found)
+        counts = found.counts
         judged = sum(is_counted(task) for record in found.records for task in record.tasks)
         sessions = len(found) - found.record_count
         table.add_row(
@@ -154,14 +151,13 @@ def _scenarios(results: RunResults) -> Table:
         "Status", "Not passed (attempts)" if results.repeats > 1 else "Not passed",
     )  # fmt: skip
     attempts = attempts_of(results)
-    checks: dict[str, list[tuple[str, Ended]]] = {name: [] for name in attempts}
-    for result in results.scenario_results:
-        checks[result.scenario_id] += [(task.task_id, task) for task in result.task_results]
-    for alias, found in results.dataset_results.items():
-        for row in found.aligned_results:
+    checks: dict[str, list[tuple[str, EvalTaskResult]]] = {name: [] for name in attempts}
+    for alias, rows in sorted(results.parts, key=lambda part: part[0] is not None):
+        where = "" if alias is None else f"{alias} · "
+        for row in rows:
             if row.scenario_id is not None:
                 own = checks[row.scenario_id]
-                own += [(f"{alias} · {task.task_id}", task) for task in row.record.tasks]
+                own += [(f"{where}{task.task_id}", task) for task in row.record.tasks]
     for info in results.scenarios:
         made, own = attempts[info.scenario_id], checks[info.scenario_id]
         bad = Counter(name for name, task in own if task.outcome is not Outcome.PASSED)

@@ -5,8 +5,7 @@ Every report reads this and nothing else of the results, so that none counts in 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from statistics import fmean
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -14,13 +13,14 @@ from pydantic import JsonValue
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.records import AlignedEvalResult
 from scouter.evaluate.api.replay import ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.compare.gate_counts import BROKEN, TaskCount, count_tasks
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
-from scouter.evaluate.results.attempt import Conversation, TaskSummary
+from scouter.evaluate.results.attempt import Conversation
 from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
@@ -33,6 +33,8 @@ Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
 NO_SCENARIO: Final = "(no scenario)"
 """Name under which reports show the records that no replay made."""
 
+BAD: Final = frozenset({Outcome.FAILED, Outcome.ERRORED})
+"""Outcomes of what a reader has to look at."""
 _AS_WRITTEN: Final = "as written, with its templates: the check was not decided"
 _EPSILON: Final = 1e-9
 
@@ -51,8 +53,6 @@ class CheckView:
     actual: JsonValue = None
     score: float | None = None
     """The number beside the outcome."""
-    is_measure: bool = False
-    """True if every score passes, as the task only measures."""
     note: str = ""
     """Note on the expected value: that its templates were not filled in."""
     is_counted: bool = True
@@ -131,6 +131,17 @@ class ScenarioView:
         return sum(attempt.outcome is Outcome.PASSED for attempt in self.attempts)
 
     @property
+    def first_fault(self) -> str:
+        """The first thing that went wrong, in one line; empty if nothing did."""
+        for attempt in self.attempts:
+            if attempt.error:
+                return attempt.error.strip().splitlines()[0]
+            for check in attempt.all_checks:
+                if check.outcome in BAD:
+                    return f"{check.task_id}: {' '.join(check.message.split())}"
+        return ""
+
+    @property
     def is_errored(self) -> bool:
         """True if an attempt raised, or one of its checks could not be decided."""
         return any(
@@ -154,7 +165,7 @@ class ScenarioView:
         return 0 < self.passed < decided
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RateView:
     """Passed of total, with its 95 % Wilson interval."""
 
@@ -288,10 +299,11 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
         scenarios.append(
             _scenario(NO_SCENARIO, "", {}, records[""], (change if comparison else "", None))
         )
-    tasks = (_compared_tasks(comparison) if comparison else ()) or _tasks(scenarios)
+    counts = [each for each in count_tasks(results) if each.total and each.task_id != BROKEN]
+    tasks = (_compared_tasks(comparison) if comparison else ()) or tuple(map(_task, counts))
     return View(
         scenarios=tuple(scenarios),
-        tasks=tuple(_with_means(tasks, scenarios, comparison)),
+        tasks=tuple(_with_means(tasks, counts, comparison)),
         missing=tuple(comparison.removed_scenarios) if comparison else (),
     )
 
@@ -331,7 +343,7 @@ def _attempt(
         duration_ns=found.duration_ns if found else 0,
         turns=found.turns if found else (),
         response=found.response if found else None,
-        checks=_own_checks(result) if result else (),
+        checks=tuple(map(_check, result.record.tasks)) if result else (),
         records=tuple(records),
         spans=found.traces if found else (),
     )
@@ -357,13 +369,6 @@ def _error(result: ScenarioResult) -> str:
     return "\n".join(lines)
 
 
-def _own_checks(result: ScenarioResult) -> tuple[CheckView, ...]:
-    """The scenario's tasks, in full where the file holds them, else in short."""
-    if result.eval_results is not None and result.eval_results.records:
-        return tuple(_check(task) for task in result.eval_results.records[0].tasks)
-    return tuple(_check(task) for task in result.task_results)
-
-
 def _record(alias: str, row: AlignedEvalResult, place: int, context: JsonValue) -> RecordView:
     """A record is called by its id or its place, never by the uid, which no other run has."""
     return RecordView(
@@ -375,22 +380,20 @@ def _record(alias: str, row: AlignedEvalResult, place: int, context: JsonValue) 
     )
 
 
-def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
-    is_full = isinstance(task, EvalTaskResult)
+def _check(task: EvalTaskResult) -> CheckView:
     return CheckView(
         task_id=task.task_id,
         outcome=task.outcome,
         reason=str(task.reason or ""),
         message=task.message,
-        operator=task.operator if is_full else "",
-        is_measure=is_full and task.is_measure,
-        expected=task.expected if is_full else None,
-        actual=task.actual if is_full else None,
+        operator=task.operator,
+        expected=task.expected,
+        actual=task.actual,
         score=task.score,
-        note=_AS_WRITTEN if is_full and _is_as_written(task) else "",
+        note=_AS_WRITTEN if _is_as_written(task) else "",
         is_counted=is_counted(task),
-        span_ids=task.span_ids if is_full else (),
-        exchange=task.exchange if is_full else None,
+        span_ids=task.span_ids,
+        exchange=task.exchange,
     )
 
 
@@ -448,31 +451,25 @@ def _compared_tasks(comparison: ScenarioComparisonResults) -> tuple[TaskView, ..
 
 def _with_means(
     tasks: Sequence[TaskView],
-    scenarios: Sequence[ScenarioView],
+    counts: Sequence[TaskCount],
     comparison: ScenarioComparisonResults | None,
 ) -> Iterator[TaskView]:
     """Give tasks that only measure the means of their scores: all of their results pass."""
-    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for attempt in (each for scenario in scenarios for each in scenario.attempts):
-        own = [("", check) for check in attempt.checks]
-        others = [(record.alias, check) for record in attempt.records for check in record.checks]
-        for alias, check in (*own, *others):
-            if check.is_measure and check.score is not None:
-                scores[alias, check.task_id].append(check.score)
+    means = {(each.alias, each.task_id): each.mean for each in counts}
     changes = () if comparison is None else comparison.score_changes
     moved = {(each.alias or "", each.task_id): each for each in changes}
     for task in tasks:
-        found = scores.get((task.alias, task.task_id))
-        if not found:
+        mean = means.get((task.alias, task.task_id))
+        if mean is None:
             yield task
             continue
         was, change = task.baseline, moved.get((task.alias, task.task_id))
-        mean = None if change is None else change.baseline_mean
+        before = None if change is None else change.baseline_mean
         yield TaskView(
             alias=task.alias,
             task_id=task.task_id,
-            now=replace(task.now, mean=fmean(found)),
-            baseline=None if was is None or mean is None else replace(was, mean=mean),
+            now=replace(task.now, mean=mean),
+            baseline=None if was is None or before is None else replace(was, mean=before),
             regressed=None if change is None else change.regressed,
             is_cleared=None if change is None else change.is_cleared,
             word="" if change is None else change.word,
@@ -480,42 +477,10 @@ def _with_means(
         )
 
 
-def _tasks(scenarios: Sequence[ScenarioView]) -> tuple[TaskView, ...]:
-    """The rates of one run; aliases first, as in a comparison."""
-    found: dict[tuple[str, str], _Count] = {}
-    for scenario in scenarios:
-        for attempt in scenario.attempts:
-            for record in attempt.records:
-                is_alone = scenario.scenario_id == NO_SCENARIO
-                _add(found, record.alias, record.checks, record if is_alone else scenario)
-            _add(found, "", attempt.checks, scenario)
-    return tuple(
-        TaskView(
-            alias=alias,
-            task_id=task,
-            now=RateView(passed=count.passed, total=count.total),
-            conversations=len(count.conversations),
-        )
-        for (alias, task), count in sorted(found.items(), key=lambda item: not item[0][0])
+def _task(count: TaskCount) -> TaskView:
+    return TaskView(
+        alias=count.alias,
+        task_id=count.task_id,
+        now=RateView(count.passed, count.total),
+        conversations=count.conversations,
     )
-
-
-@dataclass(slots=True)
-class _Count:
-    passed: int = 0
-    total: int = 0
-    conversations: set[int] = field(default_factory=set[int])
-
-
-def _add(
-    found: dict[tuple[str, str], _Count],
-    alias: str,
-    checks: Iterable[CheckView],
-    conversation: ScenarioView | RecordView,
-) -> None:
-    for check in checks:
-        if check.is_counted:
-            count = found.setdefault((alias, check.task_id), _Count())
-            count.passed += check.outcome is Outcome.PASSED
-            count.total += 1
-            count.conversations.add(id(conversation))

@@ -1,10 +1,8 @@
 """Decisions of a comparison: what they are made of, in numbers worked out by hand."""
 
 import io
-import json
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -605,27 +603,6 @@ def test_random_record_ids_inside_scenarios_are_matched_by_order() -> None:
 
 
 # --- storing and printing ---
-
-
-def test_files_of_a_time_with_other_decisions_load(tmp_path: Path) -> None:
-    comparison = attempts(["F"], None).compare_to(attempts(["P"], None))
-    body = json.loads(comparison.model_dump_json())
-    body["from_a_later_version"] = {}
-    for field in ("decision", "decision_reason", "decision_reasons", "ruled_out", "rates", "flips"):
-        del body[field]
-    body |= {"verdict": "unchanged", "verdict_reason": "", "task_verdicts": [{"alias": None}]}
-    for delta in body["scenario_deltas"]:
-        for field in [name for name in delta if name.endswith("_attempts")]:
-            del delta[field]
-    path = tmp_path / "old.json"
-    path.write_text(json.dumps(body), encoding="utf-8")
-    loaded = ScenarioComparisonResults.load(path)
-    assert loaded.regressed
-    assert loaded.decision is ComparisonDecision.INCONCLUSIVE
-    assert "compare the runs again" in loaded.decision_reason
-    with redirect_stdout(io.StringIO()) as out:
-        loaded.as_table()
-    assert "compare the runs again" in out.getvalue()
 
 
 def test_stored_and_read_again() -> None:
