@@ -10,6 +10,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.checks import Fate
+from scouter.evaluate.compare.data import of_all
 from scouter.evaluate.compare.decision import ruled_out_text
 from scouter.evaluate.compare.gate_checks import GateCheck, count_checks
 from scouter.evaluate.compare.gate_counts import scenarios_passed, task_rows
@@ -329,21 +330,17 @@ def _alone(results: ScenarioEvalResults | None) -> str:
 
 
 def _scenarios(found: tuple[int, int]) -> str:
-    return f"{_of_all(found)} scenarios passed"
+    return f"{of_all(found)} scenarios passed"
 
 
 def _whole(comparison: AnyComparison) -> str:
     """Count in words the records or conversations that passed, where there are no scenarios."""
     for row in comparison.rates:
         if row.is_whole and row.comparison_count:
-            now = _of_all((row.comparison_passed, row.comparison_count))
-            before = _of_all((row.baseline_passed, row.baseline_count))
+            now = of_all((row.comparison_passed, row.comparison_count))
+            before = of_all((row.baseline_passed, row.baseline_count))
             return f"{now} {row.label}, {before} in the baseline"
     return "nothing could be compared"
-
-
-def _of_all(found: tuple[int, int]) -> str:
-    return f"{found[0]:,} of {found[1]:,}"
 
 
 def _sequential(results: ScenarioEvalResults) -> str:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,18 +12,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
+from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
 from scouter.evaluate.compare.gate_counts import scenarios_passed
 from scouter.evaluate.files.versioned import write_whole
-from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.judge_rate import JudgeText, judge_text
+from scouter.evaluate.results.judge_rate import judge_text
 from scouter.model.json_value import plain_text
 from scouter.model.visible import some_of
-from scouter.replay.reports.confirmations import FlakyTable, Reasked, flaky_table
+from scouter.replay.reports.confirmations import flaky_table
 from scouter.replay.reports.decision import Word
 from scouter.replay.reports.html_scenario import Budget, scenario_rows
-from scouter.replay.reports.report import SHOWN, Example, Report
+from scouter.replay.reports.report import SHOWN, Report
 from scouter.replay.reports.texts import (
     clip,
     counted,
@@ -35,53 +33,7 @@ from scouter.replay.reports.texts import (
     percent,
     points,
 )
-from scouter.replay.reports.view import RateView, TaskView
-
-_WIDTH: Final = 168
-_LEFT: Final = 4.0
-_SPAN: Final = 160.0
-
-
-def interval_svg(
-    now: tuple[float, Interval] | None, baseline: tuple[float, Interval] | None, tone: str
-) -> Markup:
-    """Draw the baseline above the present rate, on one axis from 0 to 100 %.
-
-    Args:
-        now: Rate and interval, both in [0, 1]; None without samples.
-        baseline: The same in the baseline.
-        tone: Class of the present rate: `good`, `bad` or `plain`.
-
-    Returns:
-        An SVG element without any text; the figures stand beside it in the table.
-    """
-    height = 26 if baseline else 18
-    parts = [
-        f'<svg class="interval" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
-        f'height="{height}" aria-hidden="true">'
-    ]
-    for share in (0.0, 0.5, 1.0):
-        x = _x(share)
-        parts.append(f'<line class="grid" x1="{x}" x2="{x}" y1="1" y2="{height - 1}"/>')
-    if baseline:
-        parts.append(_row(baseline, 8.0, "before", 3))
-    if now:
-        parts.append(_row(now, 18.0 if baseline else 9.0, tone, 4))
-    parts.append("</svg>")
-    return Markup("".join(parts))  # noqa: S704 numbers and our own class names only
-
-
-def _row(rate: tuple[float, Interval], y: float, css: str, radius: int) -> str:
-    value, (low, high) = rate
-    return (
-        f'<g class="{css}"><line x1="{_x(low)}" x2="{_x(high)}" y1="{y}" y2="{y}"/>'
-        f'<circle cx="{_x(value)}" cy="{y}" r="{radius}"/></g>'
-    )
-
-
-def _x(share: float) -> float:
-    return round(_LEFT + share * _SPAN, 1)
-
+from scouter.replay.reports.view import TaskView
 
 _REASONS: Final = 6
 """Reasons that are seen at once; others are folded away."""
@@ -106,79 +58,33 @@ Row = dict[str, Any]
 """One line of a table, by the names that the template uses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The HTML page as data; the template only sets it."""
-
-    title: str
-    word: str
-    tone: str
-    changes: Sequence[str]
-    changes_left_out: int
-    headline: str
-    reasons: Sequence[str]
-    more_reasons: Sequence[str]
-    reasons_left_out: int
-    examples: Sequence[Example]
-    examples_title: str
-    examples_left_out: int
-    advice: Sequence[str]
-    notes: Sequence[str]
-    figures: Sequence[Row]
-    lost: Sequence[Row]
-    reasked: Reasked | None
-    gates: Sequence[Row]
-    is_compared: bool
-    task_groups: Sequence[Row]
-    too_few: str
-    judges: Sequence[JudgeText]
-    repeats: int
-    flaky: FlakyTable
-    missing: str
-    kinds: Sequence[Row]
-    scenarios: Sequence[Row]
-    provenance: Sequence[Row]
-
-
-def make_page(report: Report) -> Page:
-    """Prepare a report for the template."""
-    decision, view, comparison = report.decision, report.view, report.comparison
+def _page(report: Report) -> Row:
+    """Everything that the template sets; what needs no work is read from the report there."""
+    view = report.view
     shown = report.examples[:SHOWN]
     why = [*report.why(shown), *report.notes]
     reasons = [clip(reason, _REASON) for reason in why[:_REASONS_IN_ALL]]
-    return Page(
-        title=report.title,
-        word=decision.word.capitalize(),
-        tone=_TONES.get(decision.word, "good"),
-        changes=[clip(change, _REASON) for change in report.changes[:_CHANGES]],
-        changes_left_out=max(len(report.changes) - _CHANGES, 0),
-        headline=decision.headline,
-        reasons=reasons[:_REASONS],
-        more_reasons=reasons[_REASONS:],
-        reasons_left_out=len(why) - len(reasons),
-        examples=shown,
-        examples_title=report.failures_title,
-        examples_left_out=len(report.examples) - len(shown),
-        advice=decision.advice,
-        notes=comparison.notes if comparison else (),
-        figures=list(_figures(report)),
-        lost=[
-            {"count": counted(e.count, e.kind), "reason": str(e.reason), "text": e.text}
-            for e in report.results.lost
-        ],
-        reasked=report.reasked if report.reasked and report.reasked.rows else None,
-        gates=[_gate(gate) for gate in report.gate_checks],
-        is_compared=comparison is not None,
-        task_groups=_task_groups(view.tasks),
-        too_few=view.too_few,
-        judges=[judge_text(rate) for rate in report.results.judge_rates],
-        repeats=report.results.repeats,
-        flaky=flaky_table(report.results, report.flips, _RELIABILITY),
-        missing=some_of(view.missing, _MISSING),
-        kinds=list(_kinds(report)),
-        scenarios=scenario_rows(view.by_urgency, Budget()),
-        provenance=list(_provenance(report)),
-    )
+    return {
+        "report": report,
+        "comparison": report.comparison,
+        "word": report.decision.word.capitalize(),
+        "tone": _TONES.get(report.decision.word, "good"),
+        "changes": [clip(change, _REASON) for change in report.changes[:_CHANGES]],
+        "changes_left_out": max(len(report.changes) - _CHANGES, 0),
+        "reasons": reasons[:_REASONS],
+        "more_reasons": reasons[_REASONS:],
+        "reasons_left_out": len(why) - len(reasons),
+        "examples": shown,
+        "figures": list(_figures(report)),
+        "task_groups": _task_groups(view.tasks),
+        "judges": [judge_text(rate) for rate in report.results.judge_rates],
+        "flaky": flaky_table(report.results, report.flips, _RELIABILITY),
+        "missing": some_of(view.missing, _MISSING),
+        "scenarios": scenario_rows(view.by_urgency, Budget()),
+        "provenance": list(_provenance(report)),
+        "counted": counted,
+        "gate_cells": gate_cells,
+    }
 
 
 def _figures(report: Report) -> Iterable[Row]:
@@ -227,35 +133,22 @@ def _figure(label: str, value: str, beside: str = "") -> Row:
     return {"label": label, "value": value, "beside": beside}
 
 
-def _gate(gate: GateCheck) -> Row:
-    wanted, found = gate_cells(gate)
-    return {
-        "name": gate.name,
-        "wanted": wanted,
-        "found": found,
-        "met": gate.met,
-        "reason": "" if gate.met else gate.reason,
-    }
-
-
-def _task_groups(tasks: Sequence[TaskView]) -> list[Row]:
+def _task_groups(tasks: Sequence[TaskView]) -> Mapping[str, Sequence[Row]]:
     groups: dict[str, list[Row]] = {}
     for task in tasks:
         groups.setdefault(task.alias or _OWN_TASKS, []).append(_task(task))
-    return [{"name": name, "tasks": rows} for name, rows in groups.items()]
+    return groups
 
 
 def _task(task: TaskView) -> Row:
     bounds = task.difference_interval
-    tone = "bad" if task.regressed else "plain"
     return {
         "task_id": task.task_id,
         "now": task.now.text,
         "baseline": "–" if task.baseline is None else task.baseline.text,
         "interval": interval(task.now.interval) if task.now.total and task.has_interval else "",
-        "svg": interval_svg(_drawn(task.now), _drawn(task.baseline), tone)
-        if task.has_interval
-        else "",
+        "drawn": (task.now, task.baseline) if task.has_interval else (),
+        "tone": "bad" if task.regressed else "plain",
         "difference": points(task.difference),
         "around": f"{points(bounds[0])} to {points(bounds[1])}" if bounds else "",
         "word": task.word,
@@ -263,27 +156,10 @@ def _task(task: TaskView) -> Row:
     }
 
 
-def _drawn(rate: RateView | None) -> tuple[float, tuple[float, float]] | None:
-    if rate is None or rate.rate is None:
-        return None
-    return rate.rate, rate.interval
-
-
-def _kinds(report: Report) -> Iterable[Row]:
-    """The buttons above the scenarios."""
-    yield {"key": "all", "name": "All"}
-    yield {"key": "bad", "name": "Not passed"}
-    if report.comparison is not None:
-        yield {"key": "changed", "name": "Changed"}
-    if report.results.repeats > 1:
-        yield {"key": "flaky", "name": "Flaky"}
-
-
 def _provenance(report: Report) -> Iterable[Row]:
     origin = report.results.provenance
-    profiles = ", ".join(
-        f"{name} {digest[:12]}" for name, digest in _sorted(origin.profile_digests)
-    )
+    digests = sorted(origin.profile_digests.items())
+    profiles = ", ".join(f"{name} {digest[:12]}" for name, digest in digests)
     rows: list[tuple[str, JsonValue]] = [
         ("Started", moment(origin.started_ns)),
         ("Ended", moment(origin.ended_ns)),
@@ -296,10 +172,6 @@ def _provenance(report: Report) -> Iterable[Row]:
         ("Stops a release", _policy(report)),
     ]
     return [{"label": label, "value": value} for label, value in rows if value]
-
-
-def _sorted(digests: dict[str, str]) -> list[tuple[str, str]]:
-    return sorted(digests.items())
 
 
 def _policy(report: Report) -> str:
@@ -338,8 +210,7 @@ def render(report: Report) -> str:
     Cost: linear in scenarios and checks; long values, many spans and many records are cut, and the
         text says so.
     """
-    names: Mapping[str, object] = {"page": make_page(report), **_assets()}
-    text = _environment().get_template(_TEMPLATE).render(names)
+    text = _environment().get_template(_TEMPLATE).render({**_page(report), **_assets()})
     return plain_text(text.replace("\x00", "\ufffd"))
 
 

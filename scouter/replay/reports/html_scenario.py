@@ -12,12 +12,11 @@ from scouter.evaluate.results.task_result import own_score
 from scouter.evaluate.show.trace_view import SpanView, TraceView
 from scouter.replay.reports.plain import MAX_INDENT, NAME, detail, values
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
-from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView
+from scouter.replay.reports.view import BAD, AttemptView, CheckView, RecordView, ScenarioView
 
 Row = dict[str, Any]
 """One part of the page, by the names that the template uses."""
 
-_BAD: Final = {Outcome.FAILED, Outcome.ERRORED}
 _OPEN: Final = 3
 """Scenarios that are open from the start: the most urgent ones that did not pass."""
 _TEXT: Final = 4_000
@@ -52,14 +51,14 @@ def scenario_rows(scenarios: Sequence[ScenarioView], budget: Budget) -> list[Row
         budget: Bounds; used up on the way.
     """
     return [
-        _scenario(scenario, budget, is_open=at < _OPEN and scenario.outcome in _BAD)
+        _scenario(scenario, budget, is_open=at < _OPEN and scenario.outcome in BAD)
         for at, scenario in enumerate(scenarios)
     ]
 
 
 def _scenario(scenario: ScenarioView, budget: Budget, *, is_open: bool) -> Row:
     attempts = scenario.attempts
-    worst = next((a.number for a in attempts if a.outcome in _BAD), 0)
+    worst = next((a.number for a in attempts if a.outcome in BAD), 0)
     return {
         "scenario_id": scenario.scenario_id,
         "query": clip(" ".join(scenario.query.split()), _QUERY),
@@ -68,7 +67,7 @@ def _scenario(scenario: ScenarioView, budget: Budget, *, is_open: bool) -> Row:
         "change_text": _change_text(scenario),
         "flaky": f"flaky: {scenario.passed} of {len(attempts)}" if scenario.is_flaky else "",
         "meta": _meta(scenario),
-        "why": clip(_why(scenario), 300),
+        "why": clip(scenario.first_fault, 300),
         "kinds": " ".join(_kinds(scenario)),
         "is_open": is_open,
         "attempts": [
@@ -79,7 +78,7 @@ def _scenario(scenario: ScenarioView, budget: Budget, *, is_open: bool) -> Row:
 
 
 def _kinds(scenario: ScenarioView) -> Iterable[str]:
-    if scenario.outcome in _BAD:
+    if scenario.outcome in BAD:
         yield "bad"
     if scenario.change in {"regressed", "improved", "new"}:
         yield "changed"
@@ -103,24 +102,13 @@ def _meta(scenario: ScenarioView) -> str:
     return " · ".join(parts)
 
 
-def _why(scenario: ScenarioView) -> str:
-    """The first thing that went wrong, in one line."""
-    for attempt in scenario.attempts:
-        if attempt.error:
-            return attempt.error.strip().splitlines()[0]
-        for check in attempt.all_checks:
-            if check.outcome in _BAD:
-                return f"{check.task_id}: {' '.join(check.message.split())}"
-    return ""
-
-
 def _attempt(scenario: ScenarioView, attempt: AttemptView, budget: Budget, *, is_open: bool) -> Row:
-    is_bad = attempt.outcome in _BAD or any(r.outcome in _BAD for r in attempt.records)
+    is_bad = attempt.outcome in BAD or any(r.outcome in BAD for r in attempt.records)
     limit = _TEXT if is_bad else _QUIET_TEXT
     turns = list(_turns(scenario, attempt, limit))
     shown = turns if len(turns) <= _TURNS else [*turns[: _TURNS // 2], *turns[-_TURNS // 2 :]]
-    bad = [r for r in attempt.records if r.outcome in _BAD]
-    quiet = [r for r in attempt.records if r.outcome not in _BAD]
+    bad = [r for r in attempt.records if r.outcome in BAD]
+    quiet = [r for r in attempt.records if r.outcome not in BAD]
     trace = _trace(attempt, budget, is_bad=is_bad)
     return {
         "number": attempt.number,
@@ -173,7 +161,7 @@ def _record(record: RecordView, budget: Budget) -> Row:
         "name": record.name,
         "outcome": str(record.outcome),
         "checks": [_check(check, budget) for check in record.checks],
-        "folded": _folded(context, budget, is_bad=record.outcome in _BAD),
+        "folded": _folded(context, budget, is_bad=record.outcome in BAD),
     }
 
 
@@ -185,7 +173,7 @@ def _exchange(exchange: JudgeExchange | None) -> Iterable[tuple[str, JsonValue]]
 
 
 def _check(check: CheckView, budget: Budget) -> Row:
-    is_bad = check.outcome in _BAD
+    is_bad = check.outcome in BAD
     score = own_score(check.score, check.outcome)
     return {
         "task_id": check.task_id,

@@ -5,14 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.compare.gate_checks import count_checks
 from scouter.evaluate.compare.gate_counts import scenarios_passed
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.results.judge_rate import JudgeRate
-from scouter.evaluate.results.run import Lost
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.report import SHOWN, Report
 from scouter.replay.reports.view import RateView, TaskView
@@ -33,7 +30,6 @@ def write(path: str | Path, report: Report) -> None:
 def render(report: Report) -> str:
     """Make the JSON text."""
     decision = report.decision
-    passed, total = count_checks(report.results)
     body: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "changes": _changes(report.comparison),
@@ -43,30 +39,16 @@ def render(report: Report) -> str:
         "notes": report.notes,
         "advice": decision.advice,
         "exit_code": decision.exit_code,
-        "policy": {
-            "require_ruled_out": report.policy.require_ruled_out,
-            "allow_errors": report.policy.allow_errors,
-            "allow_lost": report.policy.allow_lost,
-            "allow_unjudged": report.policy.allow_unjudged,
-        },
+        "policy": asdict(report.policy),
         "examples": [asdict(example) for example in report.examples[:SHOWN]],
         "provenance": report.results.provenance.model_dump(mode="json", exclude={"profile_tasks"}),
-        "scenarios_passed": _scenarios_passed(report),
-        "checks": _rate(RateView(passed=passed, total=total)),
-        "gates": [
-            {
-                "name": gate.name,
-                "met": gate.met,
-                "wanted": gate.wanted,
-                "found": gate.found,
-                "passed": gate.passed,
-                "total": gate.total,
-                "is_mean": gate.is_mean,
-                "reason": gate.reason,
-            }
-            for gate in report.gate_checks
+        "scenarios_passed": _rate(RateView(*scenarios_passed(report.results))),
+        "checks": _rate(RateView(*count_checks(report.results))),
+        "gates": [asdict(gate) for gate in report.gate_checks],
+        "lost": [
+            {**each.model_dump(), "kind": each.kind, "text": each.text, "remedy": each.remedy}
+            for each in report.results.lost
         ],
-        "lost": [_lost(each) for each in report.results.lost],
         "judges": None if report.judges is None else report.judges.to_json(),
         "asked_again": None if report.reasked is None else report.reasked.to_json(),
         "judge_rates": [_judge_rate(each) for each in report.results.judge_rates],
@@ -83,34 +65,15 @@ def render(report: Report) -> str:
             for scenario in report.view.scenarios
         ],
         "flips": [{**each.model_dump(), "text": each.text} for each in report.flips],
-        "comparison": _stored(report.comparison),
-        "results": _stored(report.results),
+        "comparison": None if report.comparison is None else report.comparison.model_dump(),
+        "results": report.results.model_dump(),
     }
     return json.dumps(body, ensure_ascii=False, indent=1)
-
-
-def _scenarios_passed(report: Report) -> dict[str, Any]:
-    passed, total = scenarios_passed(report.results)
-    return _rate(RateView(passed=passed, total=total))
-
-
-def _stored(model: BaseModel | None) -> dict[str, Any] | None:
-    return None if model is None else model.model_dump()
 
 
 def _changes(comparison: ScenarioComparisonResults | None) -> list[dict[str, Any]]:
     found = () if comparison is None else comparison.changes
     return [{**each.model_dump(mode="json"), "text": each.text} for each in found]
-
-
-def _lost(found: Lost) -> dict[str, Any]:
-    return {
-        "reason": str(found.reason),
-        "kind": found.kind,
-        "count": found.count,
-        "text": found.text,
-        "remedy": found.remedy,
-    }
 
 
 def _judge_rate(found: JudgeRate) -> dict[str, Any]:
@@ -133,10 +96,4 @@ def _task(task: TaskView) -> dict[str, Any]:
 
 
 def _rate(rate: RateView) -> dict[str, Any]:
-    return {
-        "passed": rate.passed,
-        "total": rate.total,
-        "mean": rate.mean,
-        "rate": rate.rate,
-        "interval": rate.interval,
-    }
+    return {**asdict(rate), "rate": rate.rate, "interval": rate.interval}

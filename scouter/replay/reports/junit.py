@@ -8,8 +8,8 @@ Jenkins' xUnit plugin) allows.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as Xml
@@ -45,18 +45,6 @@ class _TestCase:
     details: str = ""
 
 
-@dataclass(slots=True)
-class _Suite:
-    cases: list[_TestCase] = field(default_factory=list[_TestCase])
-
-    def count(self, outcome: Outcome) -> int:
-        return sum(case.outcome is outcome for case in self.cases)
-
-    @property
-    def seconds(self) -> float:
-        return sum(case.seconds for case in self.cases)
-
-
 def write(path: str | Path, report: Report) -> None:
     """Write the report, all of it or nothing.
 
@@ -68,41 +56,40 @@ def write(path: str | Path, report: Report) -> None:
 
 def render(report: Report) -> str:
     """Make the XML text."""
-    suites: dict[str, _Suite] = {}
+    suites: dict[str, list[_TestCase]] = {}
     for case in _cases(report):
-        suites.setdefault(case.suite, _Suite()).cases.append(case)
+        suites.setdefault(case.suite, []).append(case)
     root = Xml.Element("testsuites", name=xml_text(report.title))
-    _count(root, _Suite([case for suite in suites.values() for case in suite.cases]))
-    for name, suite in suites.items():
+    _count(root, [case for cases in suites.values() for case in cases])
+    for name, cases in suites.items():
         element = Xml.SubElement(root, "testsuite", name=xml_text(name))
-        _count(element, suite)
+        _count(element, cases)
         if name == _COMPARISON:
-            _add_properties(element, report)
+            found = [("changed", text) for text in report.changes]
+            found.append(("decision", str(report.decision.word)))
+            found.append(("headline", report.decision.headline))
+            _add_properties(element, found)
         if name == _AGAIN and report.reasked is not None:
-            properties = Xml.SubElement(element, "properties")
-            Xml.SubElement(properties, "property", name="cost", value=xml_text(report.reasked.cost))
-        element.extend(_case_element(case) for case in suite.cases)
+            _add_properties(element, [("cost", report.reasked.cost)])
+        element.extend(map(_case_element, cases))
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"
 
 
-def _add_properties(suite: Xml.Element, report: Report) -> None:
+def _add_properties(suite: Xml.Element, found: Iterable[tuple[str, str]]) -> None:
     properties = Xml.SubElement(suite, "properties")
-    for name, value in (
-        *(("changed", text) for text in report.changes),
-        ("decision", str(report.decision.word)),
-        ("headline", report.decision.headline),
-    ):
+    for name, value in found:
         Xml.SubElement(properties, "property", name=name, value=xml_text(value))
 
 
-def _count(element: Xml.Element, suite: _Suite) -> None:
-    element.set("tests", str(len(suite.cases)))
-    element.set("failures", str(suite.count(Outcome.FAILED)))
-    element.set("errors", str(suite.count(Outcome.ERRORED)))
+def _count(element: Xml.Element, cases: Sequence[_TestCase]) -> None:
+    outcomes = [case.outcome for case in cases]
+    element.set("tests", str(len(cases)))
+    element.set("failures", str(outcomes.count(Outcome.FAILED)))
+    element.set("errors", str(outcomes.count(Outcome.ERRORED)))
     if element.tag == "testsuite":
-        element.set("skipped", str(suite.count(Outcome.SKIPPED)))
-    element.set("time", f"{suite.seconds:.3f}")
+        element.set("skipped", str(outcomes.count(Outcome.SKIPPED)))
+    element.set("time", f"{sum(case.seconds for case in cases):.3f}")
 
 
 def _case_element(case: _TestCase) -> Xml.Element:

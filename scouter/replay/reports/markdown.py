@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from scouter.evaluate.files.versioned import write_whole
-from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.flips import Flips, Owner
 from scouter.evaluate.results.judge_rate import COLUMNS, JudgeRate, judge_text
 from scouter.model.json_value import plain_text
@@ -26,7 +25,7 @@ from scouter.replay.reports.texts import (
     moment,
     points,
 )
-from scouter.replay.reports.view import CheckView, ScenarioView, TaskView, View
+from scouter.replay.reports.view import BAD, ScenarioView, TaskView, View
 
 MAX_CHARS: Final = 60_000
 """A comment on GitHub holds 65,536 characters."""
@@ -207,8 +206,7 @@ def _judges(rates: Sequence[JudgeRate]) -> Iterator[str]:
 
 
 def _not_passed(report: Report) -> Sequence[ScenarioView]:
-    bad = {Outcome.FAILED, Outcome.ERRORED}
-    return [scenario for scenario in report.view.by_urgency if scenario.outcome in bad]
+    return [scenario for scenario in report.view.by_urgency if scenario.outcome in BAD]
 
 
 def _scenarios(scenarios: Sequence[ScenarioView], *, is_change: bool) -> Iterator[str]:
@@ -219,25 +217,10 @@ def _scenarios(scenarios: Sequence[ScenarioView], *, is_change: bool) -> Iterato
         now = str(scenario.outcome)
         if len(scenario.attempts) > 1:
             now += f"; {scenario.passed} of {len(scenario.attempts)} attempts passed"
-        why = code(_why(scenario), _MESSAGE)
+        why = code(scenario.first_fault, _MESSAGE)
         yield f"| {code(scenario.scenario_id, _ID)} |{before} {now} | {why} |"
     if len(scenarios) > _SCENARIOS:
         yield f"\n… and {len(scenarios) - _SCENARIOS} more scenarios"
-
-
-def _why(scenario: ScenarioView) -> str:
-    """The first thing that did not pass."""
-    for attempt in scenario.attempts:
-        if attempt.error:
-            return attempt.error.splitlines()[0]
-        for check in attempt.all_checks:
-            if _is_bad(check):
-                return f"{check.task_id}: {check.message}"
-    return ""
-
-
-def _is_bad(check: CheckView) -> bool:
-    return check.outcome in {Outcome.FAILED, Outcome.ERRORED}
 
 
 def _more(items: Sequence[object]) -> str:

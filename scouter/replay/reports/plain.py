@@ -5,12 +5,11 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.trace_view import SpanView
 from scouter.model.log_event import ForeignResult
 from scouter.model.visible import visible
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
-from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView
+from scouter.replay.reports.view import BAD, AttemptView, CheckView, RecordView, ScenarioView
 
 NAME: Final = 120
 """Characters of a span's name."""
@@ -82,7 +81,6 @@ def _text_of(part: JsonValue) -> str | None:
     return None
 
 
-_BAD: Final = {Outcome.FAILED, Outcome.ERRORED}
 _ATTEMPTS: Final = 3
 _TURNS: Final = 12
 _SPANS: Final = 60
@@ -94,7 +92,7 @@ _ERROR: Final = 400
 def is_passed(attempt: AttemptView) -> bool:
     """Tell whether an attempt ran to its end and nothing in it failed or errored."""
     outcomes = {attempt.outcome, *(record.outcome for record in attempt.records)}
-    return not attempt.error and not outcomes & _BAD
+    return not attempt.error and not outcomes & BAD
 
 
 def scenario_text(scenario: ScenarioView) -> str:
@@ -152,7 +150,7 @@ def _record(record: RecordView) -> Iterator[str]:
 
 
 def _check(check: CheckView, where: str) -> Iterator[str]:
-    if check.outcome not in _BAD:
+    if check.outcome not in BAD:
         return
     note = f" ({check.note})" if check.note else ""
     yield f"check {where}{check.task_id}: {check.outcome}"

@@ -16,6 +16,7 @@ from scouter.replay.reports.confirmations import Reasked, reasked_of
 from scouter.replay.reports.decision import Decision, Policy, decide
 from scouter.replay.reports.texts import clip, counted, duration, quoted
 from scouter.replay.reports.view import (
+    BAD,
     NO_SCENARIO,
     AttemptView,
     CheckView,
@@ -31,7 +32,6 @@ SHOWN: Final = 3
 FIELDS: Final = ("asked", "check", "expected", "got", "trace")
 """Lines of an example, by the names of its fields."""
 
-_BAD: Final = {Outcome.FAILED, Outcome.ERRORED}
 _VALUE: Final = 300
 _SPANS: Final = 6
 _ERROR: Final = 80
@@ -122,7 +122,7 @@ def _passed(scenario: ScenarioView, again: Confirmation | None) -> str:
 
 
 def _all_bad(attempt: AttemptView) -> list[tuple[str, CheckView]]:
-    own = [(check.task_id, check) for check in attempt.checks if check.outcome in _BAD]
+    own = [(check.task_id, check) for check in attempt.checks if check.outcome in BAD]
     return [*own, *(each for record in attempt.records for each in _bad(record))]
 
 
@@ -130,7 +130,7 @@ def _bad(record: RecordView) -> list[tuple[str, CheckView]]:
     return [
         (f"{record.alias} · {check.task_id}", check)
         for check in record.checks
-        if check.outcome in _BAD
+        if check.outcome in BAD
     ]
 
 
