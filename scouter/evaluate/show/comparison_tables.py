@@ -172,7 +172,8 @@ def _p(value: float) -> str:
 def _scenario_deltas(comparison: RunComparison) -> Table:
     table = table_of("Scenarios", "Scenario ID", "Baseline", "New", "Difference", "One by one")
     for delta in comparison.scenario_deltas:
-        change = delta.comparison_pass_rate - delta.baseline_pass_rate
+        # A sum of the same shares in another order differs in its last digits.
+        change = round(delta.comparison_pass_rate - delta.baseline_pass_rate, 9)
         word = Text("not regressed", style="dim")
         if delta.is_regression:
             word = Text("regressed", style="red")

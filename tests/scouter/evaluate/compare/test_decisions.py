@@ -1,6 +1,7 @@
 """Decisions of a comparison: what they are made of, in numbers worked out by hand."""
 
 import io
+import re
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from random import Random
@@ -609,6 +610,16 @@ def test_stored_and_read_again() -> None:
     comparison = attempts(["PPF", "FFF"]).compare_to(attempts(["PPP", "PPP"]))
     text = comparison.model_dump_json()
     assert ScenarioComparisonResults.model_validate_json(text) == comparison
+
+
+def test_equal_rates_differ_by_nothing() -> None:
+    """(1 + 3 + 3) / 9 and (3 + 3 + 1) / 9 are the same, and as sums of floats they are not."""
+    comparison = attempts([["PPP", "FPP", "FPP"]]).compare_to(attempts([["PPP", "PPF", "PPF"]]))
+    [delta] = comparison.scenario_deltas
+    assert delta.comparison_pass_rate != delta.baseline_pass_rate
+    with redirect_stdout(io.StringIO()) as out:
+        comparison.as_table()
+    assert re.search(r"(?<![+-])0\.0 pp", out.getvalue().partition("Scenario ID")[2])
 
 
 def test_tables_fit_into_80_columns() -> None:
