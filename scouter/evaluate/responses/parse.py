@@ -129,22 +129,6 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter not in " -_")
 
 
-def parse_response(value: JsonValue, provider: str | None = None) -> AgentWork | None:
-    """Read a response in any known format.
-
-    Args:
-        value: The response.
-        provider: Read it in this provider's formats only.
-
-    Returns:
-        None if the value is in none of the formats.
-
-    Raises:
-        ConfigError: No such provider.
-    """
-    return _parse(value, formats_of(provider))
-
-
 Found: TypeAlias = tuple[JsonValue, AgentWork]
 """The response as it was sent, and what it says."""
 

@@ -13,7 +13,7 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.responses.parse import parse_response
+from scouter.evaluate.responses.parse import FORMATS, find_response
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -67,8 +67,7 @@ def ask(
 @pytest.mark.parametrize("name", CASES)
 def test_every_format_says_the_same(name: str) -> None:
     value, want = CASES[name]["value"], CASES[name]["want"]
-    work = parse_response(value)
-    assert work is not None
+    work = find_response(value, tuple(FORMATS))[1]
     (call,) = work.tool_calls
 
     assert (call.name, call.arguments) == ("search", ARGUMENTS)

@@ -18,7 +18,7 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, parse_response
+from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, find_response, formats_of
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.agent_work import why_unreported
@@ -45,8 +45,7 @@ def ask(assertion: AgentAssertion, context: object, **options: Any) -> EvalTaskR
 @pytest.mark.parametrize("name", DETAILS)
 def test_what_is_read(name: str) -> None:
     value, want = DETAILS[name]["value"], DETAILS[name]["want"]
-    work = parse_response(value)
-    assert work is not None
+    work = find_response(value, tuple(FORMATS))[1]
 
     assert work.content == want.get("content")
     assert [[c.name, c.arguments] for c in work.tool_calls] == want.get("calls", [])
@@ -63,8 +62,7 @@ def test_a_response_reads_the_same_as_json_text_and_beside_its_request(name: str
     """The request's messages hold no call; taking them for the response would pass everything."""
     value = DETAILS[name]["value"]
     request = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
-    work = parse_response(value)
-    assert work is not None
+    work = find_response(value, tuple(FORMATS))[1]
     count = AgentAssertion.tool_call_count()
     for context in (json.dumps(value), {"messages": request, "response": value}):
         assert ask(count, context).actual == len(work.tool_calls)
@@ -122,7 +120,7 @@ def test_providers_are_named_in_any_spelling(provider: str | None) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_messages_are_read_whatever_the_provider(provider: str) -> None:
     answered: JsonValue = [{"role": "user", "content": "Hi"}, {"role": "model", "content": "Yes?"}]
-    assert parse_response(answered, provider) is not None
+    assert find_response(answered, formats_of(provider))[1].content is not None
 
 
 def test_unknown_providers_are_refused() -> None:
@@ -423,8 +421,7 @@ SAID: Final[list[JsonValue]] = [
 )  # fmt: skip
 def test_a_response_that_broke_off_or_is_not_there_yet(response: JsonValue, is_known: bool) -> None:
     """Kind: what was said before a failure is the answer, and what comes later is nothing."""
-    work = parse_response(response)
-    assert work is not None
+    work = find_response(response, tuple(FORMATS))[1]
     assert (not work.unknown_content) is is_known
     assert (not why_unreported(work)) is is_known
 
@@ -449,13 +446,11 @@ def test_a_picture_is_no_blank_answer(part: JsonValue) -> None:
             },
         )
     ]  # fmt: skip
-    for work in (parse_response({"messages": context}), agent_work(spans)):
-        assert work is not None
+    for work in (find_response({"messages": context}, tuple(FORMATS))[1], agent_work(spans)):
         assert (work.content, why_unreported(work)) == (None, "")
         assert "no text" in work.unknown_content
     said: JsonValue = {"role": "model", "parts": [part, {"text": "Here."}]}
-    work = parse_response({"messages": [said]})
-    assert work is not None
+    work = find_response({"messages": [said]}, tuple(FORMATS))[1]
     assert (work.content, work.unknown_content) == ("Here.", "")
 
 
@@ -500,6 +495,5 @@ def test_the_first_of_several_answers_is_that_of_the_lowest_index() -> None:
         {"index": at, "message": {"content": said}, "finish_reason": "stop"}
         for at, said in ((1, "Rome"), (0, "Oslo"))
     ]
-    work = parse_response({"choices": answers})
-    assert work is not None
+    work = find_response({"choices": answers}, tuple(FORMATS))[1]
     assert work.content == "Oslo"

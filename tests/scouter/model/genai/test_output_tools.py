@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 from pydantic import JsonValue
 
-from scouter.evaluate.responses.parse import parse_response
+from scouter.evaluate.responses.parse import FORMATS, find_response
 from scouter.evaluate.trajectory.matching import trajectory_from_spans
 from scouter.model.genai.work import agent_work
 from scouter.model.span import AttributeValue, Span, StatusCode
@@ -278,8 +278,7 @@ def answered(result: str, name: str = "delete") -> list[JsonValue]:
 @pytest.mark.parametrize("said", REFUSALS)
 def test_a_tool_that_nobody_knows_is_a_failed_call(said: str) -> None:
     """Known by the result in a conversation, by the next input of a model, or by a span's error."""
-    work = parse_response({"messages": answered(said)})
-    assert work is not None
+    work = find_response({"messages": answered(said)}, tuple(FORMATS))[1]
     assert [(call.name, bool(call.error)) for call in work.tool_calls] == [("delete", True)]
     heard = json.dumps(answered(said)[:3])
     last = made(4, "model", "m", 1, (40, 45), input_messages=heard)
@@ -300,13 +299,11 @@ def test_a_tool_that_nobody_knows_is_a_failed_call(said: str) -> None:
     ],
 )
 def test_an_answer_of_a_tool_is_no_refusal(name: str, said: str) -> None:
-    work = parse_response({"messages": answered(said, name)})
-    assert work is not None
+    work = find_response({"messages": answered(said, name)}, tuple(FORMATS))[1]
     assert [bool(call.error) for call in work.tool_calls] == [False]
 
 
 def test_a_refusal_is_of_its_own_call() -> None:
     response: Mapping[str, JsonValue] = {"messages": answered("Tool weather not found", "delete")}
-    work = parse_response(dict(response))
-    assert work is not None
+    work = find_response(dict(response), tuple(FORMATS))[1]
     assert [bool(call.error) for call in work.tool_calls] == [False]

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.responses.parse import parse_response
+from scouter.evaluate.responses.parse import FORMATS, find_response
 from scouter.evaluate.tasks.agent import AgentAssertion as G
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
@@ -276,8 +276,7 @@ def test_a_conversation_of_which_an_answer_states_no_usage(
         usage_of_answer: dict[str, JsonValue] = {"usage": {**usage}} if usage else {}
         messages.append({"role": "user", "content": "?"})
         messages.append({"role": "assistant", "content": "Hi.", **usage_of_answer})
-    work = parse_response({"messages": messages})
-    assert work is not None
+    work = find_response({"messages": messages}, tuple(FORMATS))[1]
     assert (work.input_tokens, work.output_tokens, work.total_tokens) == numbers
     assert {name.removesuffix("_tokens") for name in work.missing} == set(lacking.split())
     task = AgentAssertionTask("t", G.response_output_tokens(), 100, Op.LessThanOrEqual)
