@@ -448,26 +448,3 @@ def test_files_of_another_version_or_shape_are_refused(tmp_path: Path) -> None:
     path.write_text('{"alias": "a profile", "tasks": []}', encoding="utf-8")
     with pytest.raises(FileFormatError, match=r"no results of a replay; .* eval --save"):
         ScenarioEvalResults.load(path)
-
-
-@pytest.mark.parametrize(
-    ("passed", "total", "low", "high"),
-    [
-        # Published example: 95 % interval of 81/263, Newcombe 1998, method 3, table I.
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ],
-)
-def test_wilson_against_newcombe(passed: int, total: int, low: float, high: float) -> None:
-    """The four examples of doi:10.1002/(SICI)1097-0258(19980430)17:8<857::AID-SIM777>3.0.CO;2-E."""
-    assert wilson(passed, total) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
-
-
-def test_wilson_at_its_ends() -> None:
-    """No samples say nothing; impossible counts are refused."""
-    assert wilson(0, 0) == (0.0, 1.0)
-    assert wilson(5, 5)[1] == 1.0
-    with pytest.raises(ValueError, match="3 of 2"):
-        wilson(3, 2)

@@ -606,12 +606,6 @@ def test_random_record_ids_inside_scenarios_are_matched_by_order() -> None:
 # --- storing and printing ---
 
 
-def test_stored_and_read_again() -> None:
-    comparison = attempts(["PPF", "FFF"]).compare_to(attempts(["PPP", "PPP"]))
-    text = comparison.model_dump_json()
-    assert ScenarioComparisonResults.model_validate_json(text) == comparison
-
-
 def test_equal_rates_differ_by_nothing() -> None:
     """(1 + 3 + 3) / 9 and (3 + 3 + 1) / 9 are the same, and as sums of floats they are not."""
     comparison = attempts([["PPP", "FPP", "FPP"]]).compare_to(attempts([["PPP", "PPF", "PPF"]]))
