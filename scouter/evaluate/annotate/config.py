@@ -182,14 +182,15 @@ class EvaluationConfig:
     embedding_targets: Sequence[str] | None = None
     compute_similarity: bool = False
     compute_histograms: bool = False
-    _paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    """The targets, parsed."""
 
     def __post_init__(self) -> None:
         if isinstance(self.embedding_targets, str):
             raise ConfigError("embedding_targets: pass a list of paths, not one text")
         targets = tuple(self.embedding_targets or ())
         object.__setattr__(self, "embedding_targets", targets)
-        object.__setattr__(self, "_paths", tuple(map(_target, targets)))
+        object.__setattr__(self, "paths", tuple(map(_target, targets)))
         if self.embedder is not None:
             as_embed(self.embedder)
         if (self.embedder is None) != (not targets):
@@ -205,11 +206,6 @@ class EvaluationConfig:
                 f"{'is' if len(targets) == 1 else 'are'} {len(targets)}"
             )
         _check_names(targets)
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The targets, parsed."""
-        return self._paths
 
 
 def _target(text: object) -> Path:

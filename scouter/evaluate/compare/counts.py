@@ -52,6 +52,16 @@ class Tally:
         """True if nothing of the one run could be paired with anything of the other."""
 
     @property
+    def old_rate(self) -> float:
+        """Pass rate in the baseline; 0 without results."""
+        return self.old_passed / self.old_count if self.old_count else 0.0
+
+    @property
+    def new_rate(self) -> float:
+        """Pass rate in the new run; 0 without results."""
+        return self.new_passed / self.new_count if self.new_count else 0.0
+
+    @property
     def is_gone(self) -> bool:
         """True if the baseline judged it and the new run has no result of it."""
         return bool(self.old_count) and not self.new_seen

@@ -6,11 +6,12 @@ from typing import Final
 
 from scouter.evaluate.compare.counts import Tally
 from scouter.evaluate.compare.rows import (
+    CLEARED,
     ENOUGH,
-    WHOLE_CONVERSATIONS,
-    WHOLE_RECORDS,
+    WHOLE,
     WHOLE_SCENARIOS,
     RateComparison,
+    p_text,
 )
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.statistics.clustered import compare_clusters
@@ -27,15 +28,10 @@ REST_LEVEL: Final = 0.003
 """Level of all other rates together. With that of the scores an unchanged run stops in 5 % at
 most."""
 
-CLEARED: Final = 0.05
-"""P-value of a single row above which it gives no reason to look closer."""
-
 PAIRED: Final = "exact permutation test, Tango interval"
 CLUSTERED: Final = "exact permutation test of attempts, Tango interval at the effective size"
 UNPAIRED: Final = "exact permutation test, Newcombe interval (records could not be paired)"
 NO_TEST: Final = "none"
-
-_WHOLE: Final = {WHOLE_SCENARIOS, WHOLE_CONVERSATIONS, WHOLE_RECORDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +62,7 @@ def judge(tallies: Sequence[Tally], release: int = 1) -> tuple[RateComparison, .
     shared = [
         at
         for at, tally in enumerate(tallies)
-        if tally.task_id not in _WHOLE and tests[at].p_value is not None
+        if tally.task_id not in WHOLE and tests[at].p_value is not None
     ]
     p_values = [test.p_value for test in tests]
     corrected = holm([p for at in shared if (p := p_values[at]) is not None])
@@ -80,24 +76,23 @@ def judge(tallies: Sequence[Tally], release: int = 1) -> tuple[RateComparison, .
 
 
 def _test(tally: Tally) -> _Test:
-    old_rate = tally.old_passed / tally.old_count if tally.old_count else 0.0
-    new_rate = tally.new_passed / tally.new_count if tally.new_count else 0.0
+    change = tally.new_rate - tally.old_rate
     strata = [each for each in tally.tested() if each.old and each.new]
     if not tally.old_count or not strata:
-        return _Test(method=NO_TEST, difference=new_rate - old_rate if tally.old_count else 0.0)
+        return _Test(method=NO_TEST, difference=change if tally.old_count else 0.0)
     p_value = fall_p_value(strata) if tally.own_test is None else tally.own_test[0]
     if tally.is_apart:
         counts = tally.old_passed, tally.old_count, tally.new_passed, tally.new_count
         return _Test(
             method=UNPAIRED,
             clusters=len(strata[0].old) + len(strata[0].new),
-            difference=new_rate - old_rate,
+            difference=change,
             interval=newcombe_difference(*counts),
             p_value=p_value,
             limit=max(0.0, -newcombe_difference(*counts, 2 * CONFIDENCE - 1)[0]),
         )
     fell, rose = net(strata)
-    method, difference, interval = _interval(tally, new_rate - old_rate)
+    method, difference, interval = _interval(tally, change)
     return _Test(
         method=method,
         clusters=len(strata),
@@ -141,7 +136,7 @@ def _interval(tally: Tally, difference: float) -> tuple[str, float, Interval]:
 def _row(
     tally: Tally, test: _Test, adjusted: float | None, family: int, release: int
 ) -> RateComparison:
-    is_whole = tally.task_id in _WHOLE
+    is_whole = tally.task_id in WHOLE
     level = (WHOLE_LEVEL if is_whole else REST_LEVEL) / release
     if tally.own_test is not None:
         level = tally.own_test[1]
@@ -153,8 +148,8 @@ def _row(
         baseline_count=tally.old_count,
         comparison_passed=tally.new_passed,
         comparison_count=tally.new_count,
-        baseline_pass_rate=tally.old_passed / tally.old_count if tally.old_count else 0.0,
-        comparison_pass_rate=tally.new_passed / tally.new_count if tally.new_count else 0.0,
+        baseline_pass_rate=tally.old_rate,
+        comparison_pass_rate=tally.new_rate,
         baseline_interval=wilson(tally.old_passed, tally.old_count),
         comparison_interval=wilson(tally.new_passed, tally.new_count),
         pairs=tally.pairs,
@@ -197,7 +192,7 @@ def _reason(
         around = f" (95 % {low} to {high})"
     parts.append(f"difference {points(test.difference)}{around}")
     corrected = f" after Holm over {family} rates" if family > 1 else ""
-    return "; ".join([*parts, f"p {_p(adjusted)}{corrected}"])
+    return "; ".join([*parts, f"p {p_text(adjusted)}{corrected}"])
 
 
 def too_few(conversations: int) -> str:
@@ -223,7 +218,3 @@ def points(share: float) -> str:
 def _bound(share: float) -> str:
     text = f"{share * 100:+.0f}"
     return "0" if text in {"+0", "-0"} else text.replace("-", "\u2212")
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.2g}"

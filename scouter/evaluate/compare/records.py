@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scouter.evaluate.compare.counts import Change, Tally, change_of, fell
-from scouter.evaluate.compare.data import MissingTask, TaskComparison, WorkflowComparison
+from scouter.evaluate.compare.data import MissingTask, Side, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
 from scouter.evaluate.compare.rows import ALL_TASKS
 from scouter.evaluate.compare.strata import add_strata, add_strata_apart
@@ -54,10 +54,8 @@ def compare_records(
     found = RecordChanges(counts=counts, errored=_errored(matched))
     repeated = _over_attempts(matched) if matched.is_repeated else None
     for pair, rates in zip(matched.pairs, counts.rates, strict=True):
-        if repeated is None:
-            workflow, improved = _workflow(pair, rates, threshold)
-        else:
-            workflow, improved = _attempt(pair, rates, repeated[pair.old.identity], threshold)
+        change = None if repeated is None else repeated[pair.old.identity]
+        workflow, improved = _workflow(pair, rates, change, threshold)
         found.workflows.append(workflow)
         found.improved += improved
         if pair.old.tasks.keys() != pair.now.tasks.keys():
@@ -204,52 +202,34 @@ def _over_attempts(matched: Matched) -> dict[Identity, Change]:
 
 
 def _workflow(
-    pair: Pair, rates: tuple[float, float], threshold: float
+    pair: Pair, rates: tuple[float, float], change: Change | None, threshold: float
 ) -> tuple[WorkflowComparison, bool]:
-    """Compare one record; and tell whether it improved."""
-    before, after = rates
-    lost = _lost(pair)
+    """Compare one record, and tell whether it improved.
+
+    Args:
+        pair: The record, or one attempt of it, in both runs.
+        rates: Its pass rates before and now.
+        change: That of all its attempts, in whose light one is seen; None without repeats.
+        threshold: Smallest fall of the rate that counts.
+    """
+    (old, now), (before, after) = pair, rates
+    was, tasks = old.tasks, now.tasks
+    names = [name_of(row, with_attempt=change is not None) for row in pair]
+    lost = tuple(
+        name for name in was if name not in tasks and was[name].outcome is _PASSED
+    )  # fmt: skip
     is_worse = bool(lost) or fell(after - before, threshold)
-    name = name_of(pair.now)
-    names = (name if pair.old.record_id == pair.now.record_id else name_of(pair.old), name)
-    is_better = not is_worse and fell(before - after, threshold)
-    return _compared(pair, names, rates, lost, is_worse), is_better
-
-
-def _attempt(
-    pair: Pair, rates: tuple[float, float], change: Change, threshold: float
-) -> tuple[WorkflowComparison, bool]:
-    """Compare one attempt of a record, in the light of all its attempts."""
-    before, after = rates
-    names = name_of(pair.old, with_attempt=True), name_of(pair.now, with_attempt=True)
-    was, now = pair.old.tasks, pair.now.tasks
-    shows_it = any(
-        task_id in was
-        and was[task_id].outcome is _PASSED
-        and (task_id not in now or now[task_id].outcome is not _PASSED)
-        for task_id in (*change.fallen, *change.lost)
-    )
-    is_worse = shows_it and change.regressed(threshold)
-    is_better = fell(before - after, threshold) and change.improved(threshold)
-    return _compared(pair, names, rates, _lost(pair), is_worse), is_better and not is_worse
-
-
-def _lost(pair: Pair) -> tuple[str, ...]:
-    was, now = pair.old.tasks, pair.now.tasks
-    if was.keys() == now.keys():
-        return ()
-    return tuple(name for name in was if name not in now and was[name].outcome is _PASSED)
-
-
-def _compared(
-    pair: Pair,
-    names: tuple[str, str],
-    rates: tuple[float, float],
-    lost: tuple[str, ...],
-    is_regression: bool,
-) -> WorkflowComparison:
-    (old, now), (before, after), tasks = pair, rates, pair.now.tasks
-    return WorkflowComparison(
+    is_better = fell(before - after, threshold)
+    if change is not None:
+        shows_it = any(
+            name in was
+            and was[name].outcome is _PASSED
+            and (name not in tasks or tasks[name].outcome is not _PASSED)
+            for name in (*change.fallen, *change.lost)
+        )
+        is_worse = shows_it and change.regressed(threshold)
+        is_better = is_better and change.improved(threshold)
+    workflow = WorkflowComparison(
         baseline_id=names[0],
         comparison_id=names[1],
         scenario_id=now.identity.scenario_id,
@@ -260,16 +240,17 @@ def _compared(
         baseline_pass_rate=before,
         comparison_pass_rate=after,
         pass_rate_delta=after - before,
-        is_regression=is_regression,
+        is_regression=is_worse,
         task_comparisons=tuple(
             [
                 _task(task, tasks[task_id], names[1])
-                for task_id, task in old.tasks.items()
+                for task_id, task in was.items()
                 if task_id in tasks
             ]
         ),
         lost_tasks=lost,
     )
+    return workflow, is_better and not is_worse
 
 
 def _task(old: EvalTaskResult, now: EvalTaskResult, record: str) -> TaskComparison:
@@ -288,17 +269,15 @@ def _task(old: EvalTaskResult, now: EvalTaskResult, record: str) -> TaskComparis
 
 def _missing_tasks(pair: Pair, name: str) -> list[MissingTask]:
     old, now = pair.old.tasks, pair.now.tasks
-    gone = [
-        MissingTask(task_id=task_id, present_in="baseline_only", record_id=name)
-        for task_id in old
-        if task_id not in now
+    sides: list[tuple[Side, list[str]]] = [
+        ("baseline_only", [task_id for task_id in old if task_id not in now]),
+        ("comparison_only", [task_id for task_id in now if task_id not in old]),
     ]
-    new = [
-        MissingTask(task_id=task_id, present_in="comparison_only", record_id=name)
-        for task_id in now
-        if task_id not in old
+    return [
+        MissingTask(task_id=task_id, present_in=side, record_id=name)
+        for side, ids in sides
+        for task_id in ids
     ]
-    return gone + new
 
 
 def _gone(matched: Matched) -> list[Row]:

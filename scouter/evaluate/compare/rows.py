@@ -21,7 +21,11 @@ WHOLE_CONVERSATIONS: Final = "(conversations passed)"
 WHOLE_RECORDS: Final = "(records passed)"
 """`task_id` of the same row where each record is a conversation of its own."""
 
-_WHOLE: Final = frozenset({WHOLE_SCENARIOS, WHOLE_CONVERSATIONS, WHOLE_RECORDS})
+WHOLE: Final = frozenset({WHOLE_SCENARIOS, WHOLE_CONVERSATIONS, WHOLE_RECORDS})
+"""`task_id` of the row of what passed as a whole."""
+
+CLEARED: Final = 0.05
+"""P-value of a single row above which it gives no reason to look closer."""
 
 ENOUGH: Final = 6
 """Conversations from which an interval and a p-value are worth showing."""
@@ -94,7 +98,7 @@ class RateComparison(BaseModel):
     @property
     def is_whole(self) -> bool:
         """True for the row of whole scenarios, conversations or records."""
-        return self.task_id in _WHOLE
+        return self.task_id in WHOLE
 
     @property
     def is_sum(self) -> bool:
@@ -140,7 +144,6 @@ NEARLY: Final = 4.0
 """Evidence within this factor of its level is too much to let go."""
 
 _EPSILON: Final = 1e-9
-_CLEARED: Final = 0.05
 
 
 class ScoreChange(BaseModel):
@@ -222,7 +225,7 @@ class ScoreChange(BaseModel):
     def is_doubtful(self) -> bool:
         """True if a large fall is hardly chance, though not surely something else."""
         chance = self.attempts_p if self.attempts_p is not None else self.p_value
-        return self.is_large and chance is not None and chance * self.tasks <= _CLEARED
+        return self.is_large and chance is not None and chance * self.tasks <= CLEARED
 
     @property
     def is_unseen(self) -> bool:
@@ -237,7 +240,7 @@ class ScoreChange(BaseModel):
     @property
     def is_cleared(self) -> bool:
         """False if the row gives a reason to look closer, alone as it is."""
-        is_improbable = self.p_value is not None and self.p_value <= _CLEARED
+        is_improbable = self.p_value is not None and self.p_value <= CLEARED
         return not (is_improbable and self.fall >= MARGIN - _EPSILON)
 
     @property
@@ -257,9 +260,8 @@ class ScoreChange(BaseModel):
             low, high = (_signed(bound) for bound in self.interval)
             parts.append(f"difference {_signed(self.difference)} (95 % {low} to {high})")
         if self.adjusted_p is not None and self.conversations >= ENOUGH:
-            p_value = "< 0.001" if self.adjusted_p < 0.001 else f"{self.adjusted_p:.2g}"
             family = f" after Holm over {self.tasks} scores" if self.tasks > 1 else ""
-            parts.append(f"p {p_value}{family}")
+            parts.append(f"p {p_text(self.adjusted_p)}{family}")
         if self.same_questions:
             share = f"{self.same_questions} of {self.records} records"
             parts.append(f"the judge got the same question about {share}")
@@ -267,6 +269,11 @@ class ScoreChange(BaseModel):
             of = self.records + self.unscored
             parts.append(f"{self.unscored} of {of} records errored in one of the runs")
         return "; ".join(parts)
+
+
+def p_text(value: float) -> str:
+    """Write a p-value with two digits."""
+    return "< 0.001" if value < 0.001 else f"{value:.2g}"
 
 
 def _signed(value: float) -> str:

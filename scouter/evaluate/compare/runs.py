@@ -335,12 +335,8 @@ def _compare(
         baseline_workflow_count=len(old_rows),
         comparison_workflow_count=len(new_rows),
         task_aggregate_stats=tuple(map(_stats, tallies)),
-        baseline_pass_rate=_rate(
-            sum(tally.old_passed for tally in tallies), sum(tally.old_count for tally in tallies)
-        ),
-        comparison_pass_rate=_rate(
-            sum(tally.new_passed for tally in tallies), sum(tally.new_count for tally in tallies)
-        ),
+        baseline_pass_rate=found.counts.whole.old_rate,
+        comparison_pass_rate=found.counts.whole.new_rate,
         reasons=reasons,
         notes=unstable_notes(matched.unstable),
     )
@@ -397,8 +393,6 @@ def _fallen_sums(rows: Sequence[RateComparison], threshold: float) -> tuple[str,
 
 
 def _stats(tally: Tally) -> TaskAggregateStats:
-    before = _rate(tally.old_passed, tally.old_count)
-    after = _rate(tally.new_passed, tally.new_count)
     return TaskAggregateStats(
         task_id=tally.task_id,
         workflows_evaluated=tally.both,
@@ -409,13 +403,9 @@ def _stats(tally: Tally) -> TaskAggregateStats:
         comparison_count=tally.new_count,
         baseline_passed=tally.old_passed,
         comparison_passed=tally.new_passed,
-        baseline_pass_rate=before,
-        comparison_pass_rate=after,
-        difference=after - before,
+        baseline_pass_rate=tally.old_rate,
+        comparison_pass_rate=tally.new_rate,
+        difference=tally.new_rate - tally.old_rate,
         baseline_interval=wilson(tally.old_passed, tally.old_count),
         comparison_interval=wilson(tally.new_passed, tally.new_count),
     )
-
-
-def _rate(passed: int, total: int) -> float:
-    return passed / total if total else 0.0

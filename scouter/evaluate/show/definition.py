@@ -190,16 +190,13 @@ def _read(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words
         case "Report":
             return Measure(subject=phrase("the score of the report")), _at(task["report"])
         case "Score":
-            return _scored(task)
+            reads = phrase("what other evaluators or people sent")
+            return Measure(subject=phrase("the score")), reads
         case "Function":
             measure = phrase("the score that {name} gives", name=task["function"])
             return Measure(subject=measure), _at(None)
         case _:
             return _judged(task, judge)
-
-
-def _scored(task: Mapping[str, Any]) -> tuple[Measure, Words]:
-    return Measure(subject=phrase("the score")), phrase("what other evaluators or people sent")
 
 
 def _at(path: str | None) -> Words:

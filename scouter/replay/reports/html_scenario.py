@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -136,10 +136,9 @@ def _turns(scenario: ScenarioView, attempt: AttemptView, limit: int) -> Iterable
         if attempt.response is not None:
             yield _said("agent", attempt.response, limit)
     for turn in attempt.turns:
-        exchange = cast(dict[str, JsonValue], turn)
-        yield _said("user", exchange.get("user"), limit)
-        if not attempt.error or exchange.get("agent") is not None:
-            yield _said("agent", exchange.get("agent"), limit)
+        yield _said("user", turn.get("user"), limit)
+        if not attempt.error or turn.get("agent") is not None:
+            yield _said("agent", turn.get("agent"), limit)
 
 
 def _said(who: str, what: JsonValue, limit: int) -> Row:
@@ -150,8 +149,11 @@ def _response(attempt: AttemptView, limit: int) -> str:
     """Write the response that the checks read, where it is not simply the last answer."""
     if not attempt.turns or attempt.error:
         return ""
-    last = cast(dict[str, JsonValue], attempt.turns[-1])
-    return "" if last.get("agent") == attempt.response else value_text(attempt.response, limit)
+    return (
+        ""
+        if attempt.turns[-1].get("agent") == attempt.response
+        else value_text(attempt.response, limit)
+    )
 
 
 def _record(record: RecordView, budget: Budget) -> Row:

@@ -1,7 +1,7 @@
 """One scenario in plain text, and a span in one line."""
 
 from collections.abc import Iterator
-from typing import Final, cast
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -133,7 +133,7 @@ def _attempt(scenario: ScenarioView, attempt: AttemptView) -> Iterator[str]:
 
 
 def _conversation(scenario: ScenarioView, attempt: AttemptView) -> Iterator[str]:
-    turns = [cast("dict[str, JsonValue]", turn) for turn in attempt.turns]
+    turns = list(attempt.turns)
     if not turns and (scenario.query or attempt.response is not None):
         turns = [{"user": scenario.query, "agent": attempt.response}]
     if len(turns) > _TURNS:

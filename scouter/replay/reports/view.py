@@ -20,7 +20,7 @@ from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
-from scouter.evaluate.results.attempt import Conversation
+from scouter.evaluate.results.attempt import Conversation, Exchange
 from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
@@ -87,7 +87,7 @@ class AttemptView:
     error_reason: str
     """Kind of the error; empty without one."""
     duration_ns: int
-    turns: Sequence[object]
+    turns: Sequence[Exchange]
     response: JsonValue
     checks: tuple[CheckView, ...]
     """The scenario's own."""
