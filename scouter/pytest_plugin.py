@@ -312,6 +312,7 @@ class ScenarioItem(_Item):
         check is about, unless that is so for the whole file, which fails. Where failed checks are
         left to gates and baseline, it fails if it or a task of it is required and did not pass.
         """
+        from scouter.evaluate.results.record_result import is_counted
         from scouter.replay.reports.decision import Word
         from scouter.replay.reports.plain import scenario_text
 
@@ -335,7 +336,7 @@ class ScenarioItem(_Item):
         if report.decision.word is Word.UNJUDGED:
             raise ScenarioError("\n".join(report.decision.reasons))
         if not any(
-            check.is_counted
+            is_counted(check)
             for scenario in report.view.scenarios
             if scenario.scenario_id == self.name
             for attempt in scenario.attempts

@@ -8,11 +8,12 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.task_result import own_score
+from scouter.evaluate.results.record_result import is_counted
+from scouter.evaluate.results.task_result import EvalTaskResult, own_score
 from scouter.evaluate.show.trace_view import SpanView, TraceView
 from scouter.replay.reports.plain import MAX_INDENT, NAME, detail, values
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
-from scouter.replay.reports.view import BAD, AttemptView, CheckView, RecordView, ScenarioView
+from scouter.replay.reports.view import BAD, AttemptView, RecordView, ScenarioView, note_of
 
 Row = dict[str, Any]
 """One part of the page, by the names that the template uses."""
@@ -93,7 +94,7 @@ def _change_text(scenario: ScenarioView) -> str:
 
 
 def _meta(scenario: ScenarioView) -> str:
-    checks = [c for a in scenario.attempts for c in a.all_checks if c.is_counted]
+    checks = [c for a in scenario.attempts for c in a.all_checks if is_counted(c)]
     passed = sum(check.outcome is Outcome.PASSED for check in checks)
     parts = [f"{passed} of {counted(len(checks), 'check')}"] if checks else []
     lasted = sum(attempt.duration_ns for attempt in scenario.attempts)
@@ -174,7 +175,7 @@ def _exchange(exchange: JudgeExchange | None) -> Iterable[tuple[str, JsonValue]]
         yield "answered", exchange.answer
 
 
-def _check(check: CheckView, budget: Budget) -> Row:
+def _check(check: EvalTaskResult, budget: Budget) -> Row:
     is_bad = check.outcome in BAD
     score = own_score(check.score, check.outcome)
     return {
@@ -183,7 +184,7 @@ def _check(check: CheckView, budget: Budget) -> Row:
         "is_quiet": not is_bad,
         "message": clip(check.message, _TEXT) if check.outcome is not Outcome.PASSED else "",
         "operator": check.operator,
-        "note": check.note,
+        "note": note_of(check),
         "expected": _value(check.expected, is_bad=is_bad),
         "actual": _value(check.actual, is_bad=is_bad),
         "score": "" if score is None else f"{score:g}",

@@ -16,10 +16,11 @@ from xml.etree import ElementTree as Xml
 
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.replay.reports.decision import Word, compared, unjudged_reason
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import quoted, xml_text
-from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView
+from scouter.replay.reports.view import AttemptView, ScenarioView, note_of
 
 _COMPARISON: Final = "comparison with the baseline"
 _AGAIN: Final = "asked again"
@@ -207,7 +208,7 @@ def _record_cases(scenario: ScenarioView) -> Iterator[_TestCase]:
 
 
 def _check_case(
-    suite: str, name: str, check: CheckView, seconds: float = 0.0, record: str = ""
+    suite: str, name: str, check: EvalTaskResult, seconds: float = 0.0, record: str = ""
 ) -> _TestCase:
     return _TestCase(
         suite=suite,
@@ -215,16 +216,16 @@ def _check_case(
         outcome=check.outcome,
         seconds=seconds,
         message=check.message.split("\n")[0],
-        kind=check.reason,
+        kind=str(check.reason or ""),
         details="\n".join(_details(check, record)),
     )
 
 
-def _details(check: CheckView, record: str) -> Iterable[str]:
+def _details(check: EvalTaskResult, record: str) -> Iterable[str]:
     yield check.message
     if record:
         yield f"record: {record}"
-    note = f" ({check.note})" if check.note else ""
+    note = f" ({text})" if (text := note_of(check)) else ""
     yield f"expected: {quoted(check.expected)}{note}"
     yield f"actual: {quoted(check.actual)}"
 

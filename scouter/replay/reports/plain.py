@@ -5,11 +5,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.trace_view import SpanView
 from scouter.model.log_event import ForeignResult
 from scouter.model.visible import visible
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
-from scouter.replay.reports.view import BAD, AttemptView, CheckView, RecordView, ScenarioView
+from scouter.replay.reports.view import BAD, AttemptView, RecordView, ScenarioView, note_of
 
 NAME: Final = 120
 """Characters of a span's name."""
@@ -149,10 +150,10 @@ def _record(record: RecordView) -> Iterator[str]:
         yield from _check(check, f"{record.alias}, record {record.name}: ")
 
 
-def _check(check: CheckView, where: str) -> Iterator[str]:
+def _check(check: EvalTaskResult, where: str) -> Iterator[str]:
     if check.outcome not in BAD:
         return
-    note = f" ({check.note})" if check.note else ""
+    note = f" ({text})" if (text := note_of(check)) else ""
     yield f"check {where}{check.task_id}: {check.outcome}"
     yield from _block("  message", clip(check.message, _TEXT))
     yield from _block("  expected", quoted(check.expected, _TEXT) + note)

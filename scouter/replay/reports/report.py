@@ -11,6 +11,7 @@ from scouter.evaluate.compare.gate_checks import GateCheck
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.flips import Flips, flips, flips_text
 from scouter.evaluate.results.run import Confirmation, JudgeTotals, totals_of
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.visible import some_of
 from scouter.replay.reports.confirmations import Reasked, reasked_of
 from scouter.replay.reports.decision import Decision, Policy, decide
@@ -19,7 +20,6 @@ from scouter.replay.reports.view import (
     BAD,
     NO_SCENARIO,
     AttemptView,
-    CheckView,
     RecordView,
     ScenarioView,
     View,
@@ -121,12 +121,12 @@ def _passed(scenario: ScenarioView, again: Confirmation | None) -> str:
     return ", ".join(parts)
 
 
-def _all_bad(attempt: AttemptView) -> list[tuple[str, CheckView]]:
+def _all_bad(attempt: AttemptView) -> list[tuple[str, EvalTaskResult]]:
     own = [(check.task_id, check) for check in attempt.checks if check.outcome in BAD]
     return [*own, *(each for record in attempt.records for each in _bad(record))]
 
 
-def _bad(record: RecordView) -> list[tuple[str, CheckView]]:
+def _bad(record: RecordView) -> list[tuple[str, EvalTaskResult]]:
     return [
         (f"{record.alias} · {check.task_id}", check)
         for check in record.checks
@@ -138,7 +138,7 @@ def _of(
     name: str,
     scenario: ScenarioView,
     attempt: AttemptView,
-    bad: list[tuple[str, CheckView]],
+    bad: list[tuple[str, EvalTaskResult]],
 ) -> Example:
     check = bad[0][1] if bad else None
     query = " ".join(scenario.query.split())
@@ -159,12 +159,12 @@ def _checks(names: list[str]) -> str:
     return f"{first}; also {also}" if also else first
 
 
-def _expected(check: CheckView) -> str:
+def _expected(check: EvalTaskResult) -> str:
     """The value behind its operator; results of a summary have no operator."""
     return f"{check.operator} {quoted(check.expected, _VALUE)}".lstrip()
 
 
-def _got(check: CheckView) -> str:
+def _got(check: EvalTaskResult) -> str:
     """The value, or what is wrong where there is none, or more than the number that is compared."""
     is_more = isinstance(check.actual, dict) and isinstance(check.expected, int | float)
     if check.outcome is Outcome.ERRORED or check.actual is None or is_more:

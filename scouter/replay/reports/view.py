@@ -17,11 +17,9 @@ from scouter.evaluate.compare.gate_counts import BROKEN, TaskCount, count_tasks
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.results.attempt import Conversation, Exchange
-from scouter.evaluate.results.record_result import is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span
@@ -40,37 +38,13 @@ _EPSILON: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckView:
-    """Result of one task for one record, or for one attempt of a scenario."""
-
-    task_id: str
-    outcome: Outcome
-    reason: str
-    message: str
-    operator: str = ""
-    """Empty where the file holds only a summary."""
-    expected: JsonValue = None
-    actual: JsonValue = None
-    score: float | None = None
-    """The number beside the outcome."""
-    note: str = ""
-    """Note on the expected value: that its templates were not filled in."""
-    is_counted: bool = True
-    """False where it is in no rate: skipped, and not by a gate."""
-    span_ids: tuple[str, ...] = ()
-    """The first spans that it is about."""
-    exchange: JudgeExchange | None = None
-    """Question to the judge and its answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordView:
     """One record that the agent left."""
 
     alias: str
     name: str
     outcome: Outcome
-    checks: tuple[CheckView, ...]
+    checks: tuple[EvalTaskResult, ...]
     context: JsonValue = None
     """None where the results do not hold it."""
 
@@ -89,13 +63,13 @@ class AttemptView:
     duration_ns: int
     turns: Sequence[Exchange]
     response: JsonValue
-    checks: tuple[CheckView, ...]
+    checks: tuple[EvalTaskResult, ...]
     """The scenario's own."""
     records: tuple[RecordView, ...]
     spans: Sequence[Span]
 
     @property
-    def all_checks(self) -> Iterable[CheckView]:
+    def all_checks(self) -> Iterable[EvalTaskResult]:
         """Its own checks, then those of its records."""
         yield from self.checks
         for record in self.records:
@@ -153,7 +127,7 @@ class ScenarioView:
     def over_budget(self) -> int:
         """Checks that were skipped as the budget of judges was spent."""
         return sum(
-            check.reason == Reason.BUDGET
+            check.reason is Reason.BUDGET
             for attempt in self.attempts
             for check in attempt.all_checks
         )
@@ -245,11 +219,11 @@ class View:
         return tuple(s for s in self.by_urgency if s.change in {"regressed", "improved"})
 
 
-def _about(check: CheckView, record: RecordView | None = None) -> ResultView:
+def _about(check: EvalTaskResult, record: RecordView | None = None) -> ResultView:
     return ResultView(
         task_id=check.task_id,
         outcome=check.outcome,
-        reason=check.reason,
+        reason=str(check.reason or ""),
         message=check.message,
         profile=record.alias if record else "",
         record=record.name if record else "",
@@ -343,7 +317,7 @@ def _attempt(
         duration_ns=found.duration_ns if found else 0,
         turns=found.turns if found else (),
         response=found.response if found else None,
-        checks=tuple(map(_check, result.record.tasks)) if result else (),
+        checks=result.record.tasks if result else (),
         records=tuple(records),
         spans=found.traces if found else (),
     )
@@ -375,31 +349,15 @@ def _record(alias: str, row: AlignedEvalResult, place: int, context: JsonValue) 
         alias=alias,
         name=row.record_id or f"#{place}",
         outcome=row.outcome,
-        checks=tuple(_check(task) for task in row.record.tasks),
+        checks=row.record.tasks,
         context=context,
     )
 
 
-def _check(task: EvalTaskResult) -> CheckView:
-    return CheckView(
-        task_id=task.task_id,
-        outcome=task.outcome,
-        reason=str(task.reason or ""),
-        message=task.message,
-        operator=task.operator,
-        expected=task.expected,
-        actual=task.actual,
-        score=task.score,
-        note=_AS_WRITTEN if _is_as_written(task) else "",
-        is_counted=is_counted(task),
-        span_ids=task.span_ids,
-        exchange=task.exchange,
-    )
-
-
-def _is_as_written(task: EvalTaskResult) -> bool:
-    """Tell whether the expected value is a template still, as the check was not decided."""
-    return task.outcome in {Outcome.ERRORED, Outcome.SKIPPED} and has_template(task.expected)
+def note_of(check: EvalTaskResult) -> str:
+    """A note on the expected value where it is a template still, as the check was not decided."""
+    is_open = check.outcome in {Outcome.ERRORED, Outcome.SKIPPED}
+    return _AS_WRITTEN if is_open and has_template(check.expected) else ""
 
 
 def _urgency(scenario: ScenarioView) -> tuple[bool, int, bool]:
