@@ -79,6 +79,13 @@ def test_dirty_means_a_tracked_file_changed(repository: Path) -> None:
     assert git_dirty(below) is True
 
 
+@NEEDS_GIT
+def test_an_edit_between_two_evaluations_is_seen(repository: Path) -> None:
+    assert collected(repository).git_dirty is False
+    (repository / "a.txt").write_text("two\n")
+    assert collected(repository).git_dirty is True
+
+
 def test_outside_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     found = collected(tmp_path)
