@@ -59,11 +59,6 @@ class Evidence:
     changes: Sequence[CheckChange] = ()
     is_unfinished: bool = False
 
-    @property
-    def has_nothing(self) -> bool:
-        """True if nothing could be compared."""
-        return self.primary is None or self.primary.p_value is None
-
 
 class Decided(NamedTuple):
     """A decision, by the fields that a `Conclusion` has for it."""
@@ -98,7 +93,7 @@ def decide_comparison(evidence: Evidence) -> Decided:
     ]  # fmt: skip
     worse = list(_worse(evidence))
     changed = [_changed(each) for each in evidence.changes if each.is_open]
-    doubt = None if changed and evidence.has_nothing else _doubt(evidence, ruled_out)
+    doubt = None if changed and ruled_out is None else _doubt(evidence, ruled_out)
     advice: list[str] = []
     if worse:
         decision, reasons = ComparisonDecision.REGRESSED, [*worse, *changed]

@@ -90,7 +90,7 @@ def with_calls(tree: SpanTree, changes: Sequence[Change]) -> list[Span]:
             return None
         return [found[0].facts(node, each) for each in found[0].become]
 
-    walk = _walker([each.needle for each in changes], items, _same)
+    walk = _walker([each.needle for each in changes], items, lambda node: node)
     spans: list[Span] = []
     for span in tree.spans:
         owner = _owner(tree, span, owners)
@@ -114,7 +114,7 @@ def with_answer(tree: SpanTree, new: str) -> list[Span]:
     def leaf(node: Node) -> Node:
         return new if isinstance(node, str) and node.strip() == old else node
 
-    walk = _walker([longest], _stays, leaf)
+    walk = _walker([longest], lambda _: None, leaf)
     return [_over(span, walk) for span in tree.spans]
 
 
@@ -179,14 +179,6 @@ def _log_of(span: Span) -> MessageLog:
 
 
 # --- walks through what spans tell ---
-
-
-def _same(node: Node) -> Node:
-    return node
-
-
-def _stays(_: Node) -> None:
-    return None
 
 
 def _walker(

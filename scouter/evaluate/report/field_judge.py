@@ -101,7 +101,8 @@ def read_score(reply: JudgeReply, compat: Compat = "sound") -> tuple[float, str]
     if found is not None:
         score, said = _of_object(found)
         return score, reasoning or said
-    return _last_score(content), reasoning or _said_before(content)
+    is_score_alone = _SCORE.fullmatch(content) is not None
+    return _last_score(content), reasoning or ("" if is_score_alone else content)
 
 
 def _first_number(content: str) -> float:
@@ -146,11 +147,6 @@ def _last_score(content: str) -> float:
     if whole is not None and float(whole) != 1:
         raise _no_score(content)
     return _checked(float(chosen[0]["value"]), content)
-
-
-def _said_before(content: str) -> str:
-    """Give the text of an answer; empty where it is a score alone."""
-    return "" if _SCORE.fullmatch(content) else content
 
 
 def _checked(score: float, content: str) -> float:

@@ -25,7 +25,7 @@ from scouter.replay.reports.texts import (
     moment,
     points,
 )
-from scouter.replay.reports.view import BAD, ScenarioView, TaskView, View
+from scouter.replay.reports.view import BAD, ScenarioView, TaskView
 
 MAX_CHARS: Final = 60_000
 """A comment on GitHub holds 65,536 characters."""
@@ -101,7 +101,8 @@ def _tables(report: Report) -> Iterator[list[str]]:
     if report.gate_checks:
         yield [*_gates(report)]
     if report.view.tasks:
-        yield [*_tasks(report.view.tasks), *_too_few(report.view)]
+        few = report.view.too_few
+        yield [*_tasks(report.view.tasks), *([f"\n{escape(few)}"] if few else [])]
     if report.results.judge_rates:
         yield [*_judges(report.results.judge_rates)]
     changed = report.view.flips if report.comparison is not None else _not_passed(report)
@@ -184,11 +185,6 @@ def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:
             yield f"| {name} | {task.now.text} | {around} |"
     if len(tasks) > _TASKS:
         yield f"\n… and {len(tasks) - _TASKS} more tasks"
-
-
-def _too_few(view: View) -> Iterator[str]:
-    if view.too_few:
-        yield f"\n{escape(view.too_few)}"
 
 
 def _judges(rates: Sequence[JudgeRate]) -> Iterator[str]:
