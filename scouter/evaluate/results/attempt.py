@@ -153,17 +153,7 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
             passed=outcome is Outcome.PASSED,
             pass_rate=rate_of(tasks),
             task_results=tuple(
-                TaskSummary(
-                    task_id=task.task_id,
-                    passed=task.passed,
-                    value=task.value,
-                    outcome=task.outcome,
-                    reason=task.reason,
-                    message=task.message,
-                    score=task.score,
-                    usage=task.usage,
-                )
-                for task in tasks
+                TaskSummary.model_validate(task, from_attributes=True) for task in tasks
             ),
             eval_results=eval_results,
             error=error,
