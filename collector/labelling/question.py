@@ -8,9 +8,10 @@ from pydantic import JsonValue
 
 from scouter.agent.calibration.asking import scale_of
 from scouter.errors import ConfigError
-from scouter.evaluate.judge.prompt_text import fill, split_variables
+from scouter.evaluate.judge.prompt_text import fill
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.templates import split_templates
 from scouter.evaluate.show.definition import definition_of
 from scouter.evaluate.show.words import plain
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -66,7 +67,7 @@ def question_about(task: Task, context: JsonValue) -> str:
         except TaskFault:
             return f"${{{part.text}}}"
 
-    return "".join(map(put, split_variables(question_of(task))))
+    return "".join(map(put, split_templates(question_of(task))))
 
 
 MOST_STEPS: Final = 11

@@ -22,8 +22,9 @@ from pydantic.errors import PydanticUserError
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import load_model
 from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS as MAX_FILLED
-from scouter.evaluate.judge.prompt_text import bind, rename, split_variables
+from scouter.evaluate.judge.prompt_text import bind, rename
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.templates import split_templates
 from scouter.model.json_value import to_json_value
 
 _BESIDE: Final = ("request", "model", "provider", "version", "parameters", "response_type")
@@ -358,7 +359,7 @@ class Prompt(BaseModel):
     @model_validator(mode="after")
     def _variables_are_paths(self) -> Self:
         for each in self.all_messages:
-            split_variables(each.content)
+            split_templates(each.content)
         return self
 
     @property
@@ -367,7 +368,7 @@ class Prompt(BaseModel):
         found = (
             part.text
             for each in self.all_messages
-            for part in split_variables(each.content)
+            for part in split_templates(each.content)
             if isinstance(part, Path)
         )
         return list(dict.fromkeys(found))

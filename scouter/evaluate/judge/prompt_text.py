@@ -1,26 +1,20 @@
 """Variables in the messages of a prompt: `${path}`, found and filled in."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.errors import ConfigError
 from scouter.evaluate.files.json_text import is_longer
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.templates import split_templates
 
 MAX_CHARACTERS: Final = 10_000_000
 """Most characters that variables put into the messages of one prompt together."""
 CUT_JSON: Final = " of JSON, so that this is no whole JSON value,"
-
-_VARIABLE: Final = re.compile(
-    r"""\$\$\{ | \$\{ ( (?: [^}"'] | "(?:\\.|[^"\\])*+" | '(?:\\.|[^'\\])*+' )*+ ) \} | \$\{""",
-    re.VERBOSE | re.DOTALL,
-)
 
 
 def fill(path: Path, scope: JsonValue, most: int) -> str:
@@ -68,7 +62,7 @@ def bind(text: str, values: Mapping[str, JsonValue]) -> str:
         else as_text(values[part.text]).replace("${", "$${")
         if part.text in values
         else f"${{{part.text}}}"
-        for part in split_variables(text)
+        for part in split_templates(text)
     )
 
 
@@ -83,40 +77,5 @@ def rename(text: str, names: Mapping[str, str]) -> str:
         part.replace("${", "$${")
         if isinstance(part, str)
         else f"${{{names.get(part.text, part.text)}}}"
-        for part in split_variables(text)
+        for part in split_templates(text)
     )
-
-
-def split_variables(text: str) -> list[str | Path]:
-    """Cut a text into what stands there and the paths of its variables.
-
-    Raises:
-        ConfigError: A variable is not closed, or is no path.
-
-    Cost: linear.
-    """
-    parts: list[str | Path] = []
-    at = 0
-    for match in _VARIABLE.finditer(text):
-        parts.append(text[at : match.start()])
-        at = match.end()
-        inner = match.group(1)
-        if match.group() == "$${":
-            parts.append("${")
-        elif inner is None:
-            line = text.count("\n", 0, match.start()) + 1
-            raise ConfigError(
-                f"prompt, line {line} of a message: '${{' without '}}'; write '$${{' for the "
-                "characters themselves"
-            )
-        else:
-            parts.append(_variable(inner.strip()))
-    parts.append(text[at:])
-    return [part for part in parts if part != ""]
-
-
-def _variable(text: str) -> Path:
-    try:
-        return Path(text)
-    except ConfigError as error:
-        raise ConfigError(f"prompt variable ${{{text}}}: {error}") from error

@@ -9,9 +9,10 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge.port import Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
-from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS, fill, split_variables
+from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS, fill
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.templates import split_templates
 
 _DIGITS: Final = 16
 
@@ -149,7 +150,7 @@ def _split(messages: Sequence[PromptMessage], moved: Mapping[str, Path]) -> list
             str(message.role),
             [
                 moved.get(part.text, part) if isinstance(part, Path) else part
-                for part in split_variables(message.content)
+                for part in split_templates(message.content)
             ],
         )
         for message in messages

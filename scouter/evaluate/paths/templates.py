@@ -7,6 +7,7 @@ expanded again.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
@@ -58,6 +59,40 @@ def compile_template(value: JsonValue) -> Resolve | None:
     return lambda scope: resolve(scope, _Room())
 
 
+_TEMPLATE: Final = re.compile(
+    r"""\$\$\{ | \$\{ ( (?: [^}"'] | "(?:\\.|[^"\\])*+" | '(?:\\.|[^'\\])*+' )*+ ) \} | \$\{""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def split_templates(text: str) -> list[str | Path]:
+    """Cut a text into what stands there and the paths of its templates.
+
+    Raises:
+        ConfigError: A template is not closed, or is no path.
+
+    Cost: linear.
+    """
+    parts: list[str | Path] = []
+    at = 0
+    for match in _TEMPLATE.finditer(text):
+        parts.append(text[at : match.start()])
+        at, inner = match.end(), match[1]
+        try:
+            parts.append("${" if match[0] == "$${" else _path(inner))
+        except ConfigError as error:
+            line = text.count("\n", 0, match.start()) + 1
+            raise ConfigError(f"template in {show(text)}, line {line}: {error}") from error
+    parts.append(text[at:])
+    return [part for part in parts if part != ""]
+
+
+def _path(inner: str | None) -> Path:
+    if inner is None:
+        raise ConfigError("'${' without '}'; write '$${' for the characters themselves")
+    return Path(inner.strip())
+
+
 def template_paths(value: JsonValue) -> Iterator[Path]:
     """The paths of all templates in a value.
 
@@ -65,7 +100,7 @@ def template_paths(value: JsonValue) -> Iterator[Path]:
         ConfigError: A template that is not closed, or whose path is not one.
     """
     if isinstance(value, str):
-        yield from (part for part in _split(value) if isinstance(part, Path))
+        yield from (part for part in split_templates(value) if isinstance(part, Path))
     elif isinstance(value, list | dict):
         for each in value.values() if isinstance(value, dict) else value:
             yield from template_paths(each)
@@ -119,7 +154,7 @@ def _compile(value: JsonValue) -> _Fill:
 
 
 def _compile_text(text: str) -> _Fill:
-    parts = _split(text)
+    parts = split_templates(text)
     if len(parts) == 1 and isinstance(parts[0], Path):
         read = _reader(parts[0], text)
         return lambda scope, _: read(scope)
@@ -142,52 +177,3 @@ def _reader(path: Path, template: str) -> Resolve:
             raise TaskFault(Reason.EXPECTED, text) from fault
 
     return read
-
-
-def _split(text: str) -> list[str | Path]:
-    """Cut a text into literal pieces and paths."""
-    parts: list[str | Path] = []
-    literal = ""
-    at = 0
-    while (dollar := text.find("$", at)) >= 0:
-        literal += text[at:dollar]
-        if text.startswith("$${", dollar):
-            literal, at = literal + "${", dollar + 3
-        elif text.startswith("${", dollar):
-            end = _closing(text, dollar + 2)
-            if literal:
-                parts.append(literal)
-            parts.append(_path(text, text[dollar + 2 : end].strip()))
-            literal, at = "", end + 1
-        else:
-            literal, at = literal + "$", dollar + 1
-    literal += text[at:]
-    if literal or not parts:
-        parts.append(literal)
-    return parts
-
-
-def _path(template: str, inner: str) -> Path:
-    try:
-        return Path(inner)
-    except ConfigError as fault:
-        raise ConfigError(f"template in {template!r}: {fault}") from fault
-
-
-def _closing(text: str, at: int) -> int:
-    """Find the closing brace, skipping quoted keys."""
-    quote = ""
-    while at < len(text):
-        char = text[at]
-        if quote and char == "\\":
-            at += 1
-        elif quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char == "}":
-            return at
-        at += 1
-    raise ConfigError(
-        f"template in {text!r}: '${{' without '}}'; write '$${{' for the characters themselves"
-    )
