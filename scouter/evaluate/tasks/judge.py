@@ -193,6 +193,40 @@ _Bound: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 Vote: TypeAlias = Literal["majority", "median"]
 
 
+SCORED_ANSWER: Final[Mapping[str, JsonValue]] = {
+    "type": "object",
+    "properties": {"reasoning": {"type": "string"}, "score": {"type": "number"}},
+    "required": ["reasoning", "score"],
+}
+"""JSON schema of the answer to a question whose prompt is made."""
+
+
+def take_short(
+    kind: type[TaskBase], data: Mapping[str, object], *prompts: str
+) -> tuple[dict[str, object], dict[str, str]]:
+    """Take out of a task's fields the texts of which its prompt is made (`SHORT`).
+
+    Args:
+        kind: Kind of the task.
+        data: Fields of the task.
+        prompts: Names of the fields that hold a prompt.
+
+    Returns:
+        The other fields, and these texts; there is no text, or model and provider are there.
+
+    Raises:
+        ValueError: They stand beside a prompt, one is no text, or model or provider is missing.
+    """
+    fields = dict(data)
+    given = {name: text for name in kind.SHORT if (text := fields.pop(name, None)) is not None}
+    if given and any(fields.get(name) is not None for name in prompts):
+        raise ValueError(f"{min(given)} stands in the prompt, where there is one")
+    named = given.get("model"), given.get("provider"), *given.values()
+    if given and not all(isinstance(each, str) for each in named):
+        raise ValueError("expected model and provider, both texts")
+    return fields, cast("dict[str, str]", given)
+
+
 class PairSwap(BaseModel):
     """Two texts that a judge compares, put in both orders.
 

@@ -7,7 +7,7 @@ from pydantic import JsonValue, model_validator
 
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.base import ScoredOptions
-from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.judge import SCORED_ANSWER, LLMJudgeTask, take_short
 
 QA_CRITERIA: Final = """\
 Ask yourself: Does the agent's answer state the same facts? Does it have everything that the right \
@@ -42,14 +42,16 @@ has what is expected; "critique" is one piece of advice that would improve the a
 
 
 _PATHS: Final = ("question", "answer", "ground_truth")
-
-
-def _schema(**fields: str) -> dict[str, JsonValue]:
-    return {
-        "type": "object",
-        "properties": {name: {"type": kind} for name, kind in fields.items()},
-        "required": list[JsonValue](fields),
-    }
+_ACCURACY_ANSWER: Final[Mapping[str, JsonValue]] = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        "score": {"type": "number"},
+        "is_met": {"type": "boolean"},
+        "critique": {"type": "string"},
+    },
+    "required": ["reasoning", "score", "is_met", "critique"],
+}
 
 
 class _JudgedAnswer(LLMJudgeTask):
@@ -68,18 +70,35 @@ class _JudgedAnswer(LLMJudgeTask):
         if not isinstance(data, Mapping):
             return data
         fields = {**cls.USUAL, **cast("Mapping[str, object]", data)}
-        given = {name: fields.pop(name) for name in cls.SHORT if fields.get(name) is not None}
-        if fields.get("prompt") is not None:
-            if given:
-                raise ValueError(f"{min(given)} stands in the prompt, where there is one")
-            return fields
-        model, provider = given.pop("model", None), given.pop("provider", None)
-        if not (isinstance(model, str) and isinstance(provider, str)):
+        fields, given = take_short(cls, fields, "prompt")
+        if given:
+            paths = {name: given.pop(name, name) for name in _PATHS}
+            text = _ASKED.format(**paths) + cls.FORM
+            fields["prompt"] = Prompt(
+                text, given["model"], given["provider"], output_type=cls.SCHEMA
+            )
+        elif fields.get("prompt") is None:
             raise ValueError("expected model and provider, both texts, or a prompt")
-        text = _ASKED.format(**{name: given.get(name, name) for name in _PATHS}) + cls.FORM
-        fields = {name: value for name, value in fields.items() if name not in cls.SHORT}
-        fields["prompt"] = Prompt(text, model, provider, output_type=dict(cls.SCHEMA))
         return fields
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            model: str | None = None,
+            provider: str | None = None,
+            *,
+            question: str = "question",
+            answer: str = "answer",
+            ground_truth: str = "ground_truth",
+            prompt: Prompt | None = None,
+            max_retries: int | None = None,
+            samples: int = 1,
+            sample_rate: float = 1.0,
+            task_type: Literal["QA", "Accuracy"] = ...,
+            **options: Unpack[ScoredOptions],
+        ) -> None: ...
 
 
 class QATask(_JudgedAnswer):
@@ -99,31 +118,12 @@ class QATask(_JudgedAnswer):
     """
 
     FORM: ClassVar[str] = _QA
-    SCHEMA: ClassVar[Mapping[str, JsonValue]] = _schema(reasoning="string", score="number")
+    SCHEMA: ClassVar[Mapping[str, JsonValue]] = SCORED_ANSWER
     USUAL: ClassVar[Mapping[str, object]] = {
         "context_path": "score", "scale": (0, 1), "operator": "Equals", "expected_value": 1,
     }  # fmt: skip
 
     task_type: Literal["QA"] = "QA"  # pyright: ignore[reportIncompatibleVariableOverride] - its own kind
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            id: str,
-            model: str | None = None,
-            provider: str | None = None,
-            *,
-            question: str = "question",
-            answer: str = "answer",
-            ground_truth: str = "ground_truth",
-            prompt: Prompt | None = None,
-            max_retries: int | None = None,
-            samples: int = 1,
-            sample_rate: float = 1.0,
-            task_type: Literal["QA"] = "QA",
-            **options: Unpack[ScoredOptions],
-        ) -> None: ...
 
 
 class AccuracyTask(_JudgedAnswer):
@@ -143,31 +143,10 @@ class AccuracyTask(_JudgedAnswer):
     """
 
     FORM: ClassVar[str] = _ACCURACY
-    SCHEMA: ClassVar[Mapping[str, JsonValue]] = _schema(
-        reasoning="string", score="number", is_met="boolean", critique="string"
-    )
+    SCHEMA: ClassVar[Mapping[str, JsonValue]] = _ACCURACY_ANSWER
     USUAL: ClassVar[Mapping[str, object]] = {
         "context_path": "score", "scale": (1, 10), "operator": "GreaterThanOrEqual",
         "expected_value": 8,
     }  # fmt: skip
 
     task_type: Literal["Accuracy"] = "Accuracy"  # pyright: ignore[reportIncompatibleVariableOverride] - its own kind
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            id: str,
-            model: str | None = None,
-            provider: str | None = None,
-            *,
-            question: str = "question",
-            answer: str = "answer",
-            ground_truth: str = "ground_truth",
-            prompt: Prompt | None = None,
-            max_retries: int | None = None,
-            samples: int = 1,
-            sample_rate: float = 1.0,
-            task_type: Literal["Accuracy"] = "Accuracy",
-            **options: Unpack[ScoredOptions],
-        ) -> None: ...

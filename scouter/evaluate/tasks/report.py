@@ -16,7 +16,13 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.report.field_metrics import JUDGE, FieldConfig, MetricsConfig, as_text
 from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none
-from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, Retries, TaskPrompt
+from scouter.evaluate.tasks.judge import (
+    DEFAULT_RETRIES,
+    SCORED_ANSWER,
+    Retries,
+    TaskPrompt,
+    take_short,
+)
 
 _PATTERN: Final = "regex"
 _VARIABLES: Final = {("field",), ("reference",), ("actual",)}
@@ -38,11 +44,6 @@ dates and colors do.
 Answer with a JSON object. "reasoning" are your steps; "score" is 1 for the same, 0 for something \
 else or nothing, and a number between them for a part.
 """
-_ANSWER: Final[dict[str, JsonValue]] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "score": {"type": "number"}},
-    "required": ["reasoning", "score"],
-}
 
 
 class ReportTask(ScoredTask):
@@ -112,15 +113,11 @@ class ReportTask(ScoredTask):
     def _make_prompt(cls, data: object) -> object:
         if not isinstance(data, Mapping):
             return data
-        fields = dict(cast("Mapping[str, object]", data))
-        model, provider = fields.pop("model", None), fields.pop("provider", None)
-        if model is None and provider is None:
-            return fields
-        if fields.get("prompt") is not None:
-            raise ValueError("model and provider stand in the prompt, where there is one")
-        if not (isinstance(model, str) and isinstance(provider, str)):
-            raise ValueError("expected model and provider, both texts")
-        fields["prompt"] = Prompt(_ASKED, model, provider, output_type=_ANSWER)
+        fields, given = take_short(cls, cast("Mapping[str, object]", data), "prompt")
+        if given:
+            fields["prompt"] = Prompt(
+                _ASKED, given["model"], given["provider"], output_type=SCORED_ANSWER
+            )
         return fields
 
     @model_validator(mode="after")

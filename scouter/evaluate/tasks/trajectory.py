@@ -23,7 +23,13 @@ from pydantic import (
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.tasks.base import ScoredOptions, ScoredTask, is_none
-from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, Retries, TaskPrompt
+from scouter.evaluate.tasks.judge import (
+    DEFAULT_RETRIES,
+    SCORED_ANSWER,
+    Retries,
+    TaskPrompt,
+    take_short,
+)
 from scouter.evaluate.trajectory.call import read_reference
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 from scouter.model.agent_work import CallsToldBy
@@ -84,11 +90,6 @@ NO_TOOLS: Final = "(not known: nothing tells of them; judge no parameter by a sc
 _FORM: Final = """
 Answer with a JSON object. "reasoning" are your steps; "score" is that number.
 """
-_ANSWER: Final[Mapping[str, JsonValue]] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "score": {"type": "number"}},
-    "required": ["reasoning", "score"],
-}
 _BLANKS: Final = {name: f"${{{name}}}" for name in (CALLS, REFERENCE, TOOLS, HISTORY)}
 
 
@@ -104,7 +105,7 @@ def usual_prompt(form: str, model: str, provider: str, question: str, answer: st
     """
     paths = {"question": f"${{{question}}}", "answer": f"${{{answer}}}"}
     text = form.format(**_BLANKS, **paths) + _FORM
-    return Prompt(text, model, provider, output_type=dict(_ANSWER))
+    return Prompt(text, model, provider, output_type=SCORED_ANSWER)
 
 
 def reads(prompt: Prompt, variable: str) -> bool:
@@ -221,23 +222,13 @@ class TrajectoryTask(ScoredTask):
     def _make_prompts(cls, data: object) -> object:
         if not isinstance(data, Mapping):
             return data
-        fields = dict(cast("Mapping[str, object]", data))
-        given = {name: fields.pop(name, None) for name in cls.SHORT}
-        given = {name: value for name, value in given.items() if value is not None}
-        if not given:
-            return fields
-        if fields.get("prompt") is not None or fields.get("prompt_without_reference") is not None:
-            raise ValueError(f"{min(given)} stands in the prompt, where there is one")
-        texts = [given.get(name, name) for name in ("question", "answer")]
-        named = [given.get("model"), given.get("provider"), *texts]
-        if not all(isinstance(each, str) for each in named):
-            raise ValueError("expected model and provider, both texts")
-        model, provider, question, answer = cast("list[str]", named)
-        forms = {"prompt": WITH_REFERENCE, "prompt_without_reference": WITHOUT_REFERENCE}
+        prompts = {"prompt": WITH_REFERENCE, "prompt_without_reference": WITHOUT_REFERENCE}
+        fields, given = take_short(cls, cast("Mapping[str, object]", data), *prompts)
+        texts = {"question": "question", "answer": "answer", **given}
         if fields.get("reference", ...) is None:
-            del forms["prompt"]
-        for name, form in forms.items():
-            fields[name] = usual_prompt(form, model, provider, question, answer)
+            del prompts["prompt"]
+        for name, form in prompts.items() if given else ():
+            fields[name] = usual_prompt(form, **texts)
         return fields
 
     @model_validator(mode="after")
