@@ -42,7 +42,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.files.json_text import weight
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.paths.syntax import Getter, check_count, check_size, missing
+from scouter.evaluate.paths.syntax import Getter, check_count, check_size, step_into
 from scouter.evaluate.patterns import compile_pattern
 
 MAX_LOOKS: Final = 200_000
@@ -183,21 +183,13 @@ def _steps(path: JSONPath) -> tuple[str | int, ...]:
 
 
 def _one(text: str, steps: tuple[str | int, ...]) -> Getter:
-    return lambda root: _follow(text, steps, root)
+    def get(root: JsonValue) -> JsonValue:
+        node = root
+        for at, step in enumerate(steps):
+            node = step_into(text, node, step, steps[:at])
+        return node
 
-
-def _follow(text: str, steps: tuple[str | int, ...], root: JsonValue) -> JsonValue:
-    node = root
-    for at, step in enumerate(steps):
-        if isinstance(step, str):
-            if not isinstance(node, dict) or step not in node:
-                raise missing(text, node, step, steps[:at])
-            node = node[step]
-        else:
-            if not isinstance(node, list) or not -len(node) <= step < len(node):
-                raise missing(text, node, step, steps[:at])
-            node = node[step]
-    return node
+    return get
 
 
 def _many(path: JSONPath) -> Getter:

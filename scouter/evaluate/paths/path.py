@@ -6,7 +6,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.paths.syntax import Getter, Segment, is_digits, missing, parse_path
+from scouter.evaluate.paths.syntax import Getter, Segment, is_digits, missing, parse_path, step_into
 
 
 class Path:
@@ -62,14 +62,7 @@ class Path:
             step = cast("str | int", segment)
             if isinstance(step, str) and isinstance(node, list) and is_digits(step):
                 step = int(step)
-            if isinstance(step, str):
-                if not isinstance(node, dict) or step not in node:
-                    raise missing(self.text, node, step, seen)
-                node = node[step]
-            else:
-                if not isinstance(node, list) or not -len(node) <= step < len(node):
-                    raise missing(self.text, node, step, seen)
-                node = node[step]
+            node = step_into(self.text, node, step, seen)
             seen = (*seen, step)
         return node
 

@@ -169,6 +169,20 @@ def format_path(segments: tuple[Segment, ...]) -> str:
     return text
 
 
+def step_into(text: str, node: JsonValue, step: str | int, seen: tuple[Segment, ...]) -> JsonValue:
+    """Give what stands in a value under a key or an index; arguments as of `missing`.
+
+    Raises:
+        TaskFault: Nothing does, or the value is of another kind.
+    """
+    if isinstance(step, str):
+        if isinstance(node, dict) and step in node:
+            return node[step]
+    elif isinstance(node, list) and -len(node) <= step < len(node):
+        return node[step]
+    raise missing(text, node, step, seen)
+
+
 def missing(text: str, node: JsonValue, segment: Segment, seen: tuple[Segment, ...]) -> TaskFault:
     """Tell the place where a path stopped, and the value there.
 
