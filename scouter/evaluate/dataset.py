@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.api.records import EvalResults
-from scouter.evaluate.engine.execute import evaluate_batch
+from scouter.evaluate.engine.judged import evaluate_records, evaluate_records_async
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.results.provenance import collect_provenance, judge_name_of
 from scouter.evaluate.results.record_result import RecordResult
@@ -130,12 +130,7 @@ class EvalDataset(TasksByKind):
         judge = self._judge_to_call(judge)
         started, spans = time.time_ns(), self._spans_by_trace()
         trees = self._trees(spans)
-        if judge is None or not self.plan.has_judges:
-            judged = evaluate_batch(self.plan, self.records, trees)
-        else:
-            from scouter.evaluate.engine.judged import evaluate_records
-
-            judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
+        judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
         results = self._results(judged, started, judge)
         if config is not None:
             from scouter.evaluate.annotate.config import apply_config  # few evaluations need it
@@ -143,7 +138,6 @@ class EvalDataset(TasksByKind):
             results = apply_config(self.records, results, config)
         if self.plan.session is None:
             return results
-        from scouter.evaluate.engine.judged import evaluate_records
         from scouter.evaluate.engine.sessions import session_results
 
         sessions, seen = self._session_inputs(spans)
@@ -161,8 +155,6 @@ class EvalDataset(TasksByKind):
 
         Tasks without a judge run in another thread, so that the loop goes on meanwhile.
         """
-        from scouter.evaluate.engine.judged import evaluate_records_async
-
         judge = self._judge_to_call(judge)
         started, spans = time.time_ns(), self._spans_by_trace()
         found = await evaluate_records_async(

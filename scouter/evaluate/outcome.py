@@ -91,13 +91,10 @@ OUT_OF_RATE: Final = NOT_CALLED | {Reason.NOT_APPLICABLE}
 
 
 def is_in_rate(outcome: Outcome, reason: Reason | None) -> bool:
-    """Tell whether a task belongs into a pass rate: it was judged, or a gate prevented that.
-
-    A skipped task without a reason comes from a file of a time when gates were the only reason.
-    """
+    """Tell whether a task belongs into a pass rate: it was judged, or a gate prevented that."""
     if outcome is Outcome.PENDING:
         return False
-    return outcome is not Outcome.SKIPPED or reason is None or reason is Reason.GATE
+    return outcome is not Outcome.SKIPPED or reason is Reason.GATE
 
 
 class TaskFault(DataError):

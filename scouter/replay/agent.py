@@ -281,13 +281,14 @@ def _signature(function: Agent) -> inspect.Signature | None:
     call: object = inspect.getattr_static(type(function), "__call__", None)
     if isinstance(call, staticmethod | classmethod):  # from which `inspect` takes one too many
         function = function.__call__
-    own = _inspected(function, follow_wrapped=False)
+    own = signature_of(function, follow_wrapped=False)
     if own is None or any(item.kind is _Kind.VAR_KEYWORD for item in own.parameters.values()):
-        return _inspected(function, follow_wrapped=True)
+        return signature_of(function)
     return own
 
 
-def _inspected(function: Agent, *, follow_wrapped: bool) -> inspect.Signature | None:
+def signature_of(function: Agent, *, follow_wrapped: bool = True) -> inspect.Signature | None:
+    """The signature of a function; None where it tells none."""
     try:
         return inspect.signature(function, follow_wrapped=follow_wrapped)
     except (TypeError, ValueError):  # written in C, and silent about its parameters

@@ -9,13 +9,14 @@ import sysconfig
 import threading
 import time
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Final, Protocol, Self, TypeAlias, TypeVar
 
+from scouter.evaluate.judge.loops import awaited
 from scouter.replay.at_once import is_over_at_once
 
 _MOST: Final = 5
@@ -103,7 +104,7 @@ class DirectCalls:
             return value
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(_awaited(value), context=contextvars.copy_context())
+        return self._runner.run(awaited(value), context=contextvars.copy_context())
 
     async def sleep(self, seconds: float) -> object:
         """Wait in this thread."""
@@ -235,49 +236,8 @@ class _ThreadLoop:
             self._runner.close()
 
 
-def drive(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never has to wait, without any event loop."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return cast(T, end.value)
-    work.close()
-    raise RuntimeError("something waited that must not wait without an event loop")
-
-
-def in_other_thread(work: Callable[[], T], on_interrupt: Callable[[], None]) -> T:
-    """Run a function in a thread of its own, in a copy of the context, and wait for it.
-
-    The calling thread has a running event loop, inside of which no second one can run.
-
-    Args:
-        work: The function.
-        on_interrupt: Called if the wait is interrupted (a notebook's stop button), before the
-            interruption is raised; the function goes on alone.
-    """
-    context = contextvars.copy_context()
-    found: list[T] = []
-    raised: list[BaseException] = []
-
-    def serve() -> None:
-        try:
-            with closing(_ThreadLoop()) as loop:
-                loop.set()
-                found.append(context.run(work))
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            raised.append(error)
-
-    thread = threading.Thread(target=serve, name="scouter-replay-run", daemon=True)
-    try:
-        thread.start()
-        thread.join()
-    except BaseException:
-        on_interrupt()
-        raise
-    if raised:
-        raise raised[0]
-    return found[0]
-
-
-async def _awaited(value: Awaitable[object]) -> object:
-    return await value
+def with_loop(work: Callable[[], T]) -> T:
+    """Run a function in this thread, with an event loop that it can find and run itself."""
+    with closing(_ThreadLoop()) as loop:
+        loop.set()
+        return work()

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from scouter.evaluate.judge.ask import run_apart
+from scouter.evaluate.judge.loops import run_apart
 from scouter.model.attributes import SCENARIO_ID
 from scouter.model.ids import uuid7
 from scouter.model.span import Span
@@ -37,7 +37,7 @@ def captured_run(function: Callable[[], object]) -> list[Span]:
         with scenario_scope(key):
             answer = function()
             if inspect.isawaitable(answer):
-                run_apart(lambda: _awaited(cast("Awaitable[object]", answer)))
+                run_apart(lambda: cast("Awaitable[object]", answer))
         found = CAPTURE.take(lambda span: span.attributes.get(SCENARIO_ID) == key)
     finally:
         if not was_captured:
@@ -45,7 +45,3 @@ def captured_run(function: Callable[[], object]) -> list[Span]:
         if is_ours:
             instrumentor.uninstrument()
     return sorted(found, key=lambda span: (span.start_ns, span.trace_id, span.span_id))
-
-
-async def _awaited(answer: Awaitable[object]) -> object:
-    return await answer

@@ -4,11 +4,10 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 
-class Progress(Protocol):
-    """Is notified how far a replay is."""
+class Progress:
+    """Is notified how far a replay is; shows nothing."""
 
     def started(self, name: str) -> None:
         """An attempt begins.
@@ -16,7 +15,6 @@ class Progress(Protocol):
         Args:
             name: The scenario's id.
         """
-        ...
 
     def ended(self, passed: bool) -> None:
         """An attempt is over.
@@ -24,15 +22,6 @@ class Progress(Protocol):
         Args:
             passed: False if it raised or took too long.
         """
-        ...
-
-
-class _Silence:
-    def started(self, name: str) -> None:
-        """Say nothing."""
-
-    def ended(self, passed: bool) -> None:
-        """Say nothing."""
 
 
 def tell_resumed(journal: Path, total: int, left: int) -> None:
@@ -79,7 +68,7 @@ def progress_bar(
         what: Name of what is done, until an attempt begins.
     """
     if is_wanted is False or total <= done or not sys.stderr.isatty():
-        yield _Silence()
+        yield Progress()
         return
     from rich.console import Console  # rich loads when a person watches
     from rich.progress import (
@@ -107,7 +96,7 @@ def progress_bar(
         task = bars.add_task(what, total=total, completed=done, failed="")
         failures = 0
 
-        class _Bar:
+        class _Bar(Progress):
             def started(self, name: str) -> None:
                 bars.update(task, description=visible(name))
 

@@ -14,6 +14,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.asking import Ask
 from scouter.evaluate.compare.checks import Checks, difference_of
+from scouter.evaluate.judge.loops import at_once, in_other_thread
 from scouter.evaluate.judge.port import as_judge, concurrency_of
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.pooling import joined, picked
@@ -22,7 +23,7 @@ from scouter.evaluate.results.run import Loss, Lost, lost_of
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
-from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive, in_other_thread
+from scouter.replay.calls import Calls, DirectCalls, LoopCalls, with_loop
 from scouter.replay.conduct import Conductor, collect, settle
 from scouter.replay.filing import Filing, Job
 from scouter.replay.hooks import Hooks, agent_name, user_name
@@ -149,8 +150,8 @@ class Run:
         """Run one attempt after the other in this thread, which has no running event loop."""
         with self._set_up() as (conductor, jobs), closing(DirectCalls()) as calls:
             make = functools.partial(conductor.in_turn, calls=calls)
-            drive(make(jobs))
-            return drive(self._results(conductor, calls, make))
+            at_once(make(jobs))
+            return at_once(self._results(conductor, calls, make))
 
     def at_once(self) -> ScenarioEvalResults:
         """Run in an event loop of its own; this thread has no running one."""
@@ -176,7 +177,10 @@ class Run:
         """
         work = self.at_once if self._options.needs_loop else self.in_turn
         try:
-            results = in_other_thread(work, self.stop) if _is_in_event_loop() else work()
+            if _is_in_event_loop():
+                results = in_other_thread(functools.partial(with_loop, work), self.stop)
+            else:
+                results = work()
         except KeyboardInterrupt as error:
             if self._reasks is None or not self._reasks.open:
                 raise

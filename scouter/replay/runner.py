@@ -1,11 +1,10 @@
 """EvalRunner: the three levels of evaluating a replay."""
 
-import asyncio
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError
@@ -14,7 +13,7 @@ from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, Scenar
 from scouter.evaluate.compare.checks import Checks
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
-from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.engine.judged import Question, evaluate_each
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import (
     Conversation,
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
     from scouter.evaluate.annotate.config import EvaluationConfig
     from scouter.evaluate.judge.port import AnyJudge
 
-_Question: TypeAlias = tuple[Plan, EvalRecord, SpanTree | None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
@@ -61,7 +58,7 @@ class _Work:
 
     collected: Sequence[Collected]
     spans: SpanIndex
-    questions: Mapping[AttemptKey, _Question]
+    questions: Mapping[AttemptKey, Question]
     """The attempts that are evaluated by their scenario's own tasks."""
     datasets: Mapping[str, EvalDataset]
     rows: Mapping[str, Sequence[tuple[EvalRecord, AttemptKey]]]
@@ -226,7 +223,7 @@ class EvalRunner:
         """
         judge = self.judge_to_call(judge)
         if judge is not None:
-            from scouter.evaluate.judge.ask import run_apart  # loads where judges are used
+            from scouter.evaluate.judge.loops import run_apart  # loads where judges are used
 
             return run_apart(
                 lambda: self.evaluate_async(config, judge=judge, concurrency=concurrency)
@@ -244,25 +241,14 @@ class EvalRunner:
         concurrency: int = 8,
     ) -> ScenarioEvalResults:
         """Do what `evaluate` does, asking the judge in the running event loop."""
-        from scouter.evaluate.engine.judged import evaluate_records_async
-
         judge = self.judge_to_call(judge)
         work = self._work()
         datasets = {
             alias: await data.evaluate_async(config, judge=judge, concurrency=concurrency)
             for alias, data in work.datasets.items()
         }
-        judged: dict[AttemptKey, RecordResult] = {}
-        waiting = iter(work.questions.items())
-
-        async def ask_one_by_one() -> None:
-            for key, (plan, record, tree) in waiting:  # shared: each takes the next one
-                [judged[key]] = await evaluate_records_async(plan, [record], [tree], judge, 1)
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(work.questions))):
-                group.create_task(ask_one_by_one())
-        return self._results(work, datasets, [judged[key] for key in work.questions], judge)
+        judged = await evaluate_each([*work.questions.values()], judge, concurrency)
+        return self._results(work, datasets, judged, judge)
 
     def judge_to_call(self, judge: "AnyJudge | None") -> "AnyJudge | None":
         """The judge; without one, if a task asks, the models that prompts name."""
@@ -296,7 +282,7 @@ class EvalRunner:
         began_ns = time.time_ns()
         collected = self._in_order()
         spans = SpanIndex(self._all_spans())
-        questions: dict[AttemptKey, _Question] = {}
+        questions: dict[AttemptKey, Question] = {}
         for item in collected:
             if item.scenario.has_tasks() and item.is_judged:
                 plan = item.scenario.plan

@@ -1,7 +1,6 @@
 """Faults that are known before the first message."""
 
-import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from scouter.errors import ConfigError
@@ -13,7 +12,7 @@ from scouter.evaluate.tasks.function import CodeTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.visible import some_of
-from scouter.replay.agent import misfit
+from scouter.replay.agent import misfit, signature_of
 from scouter.replay.hooks import AgentFn, Hooks, MissingFunctionError, missing
 from scouter.replay.reports.texts import counted
 
@@ -161,7 +160,7 @@ def _check_user(hooks: Hooks, interactive: Sequence[EvalScenario]) -> None:
 
 
 def _check_call(function: object, what: str, arguments: tuple[str, ...]) -> None:
-    signature = _signature(function) if callable(function) else None
+    signature = signature_of(function) if callable(function) else None
     if signature is None:
         return
     try:
@@ -172,15 +171,8 @@ def _check_call(function: object, what: str, arguments: tuple[str, ...]) -> None
 
 def _expected(what: str, function: object, arguments: tuple[str, ...]) -> str:
     name = getattr(function, "__qualname__", type(function).__name__)
-    signature = _signature(function) if callable(function) else ""
+    signature = signature_of(function) if callable(function) else ""
     return f"{what} is {name}{signature}; expected a function of ({', '.join(arguments)})"
-
-
-def _signature(function: Callable[..., object]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):  # written in C, and silent about its parameters
-        return None
 
 
 def _named(scenarios: Sequence[EvalScenario]) -> str:

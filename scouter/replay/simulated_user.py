@@ -18,10 +18,10 @@ from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,
-    JudgeReply,
     JudgeRequest,
     Message,
     as_judge,
+    readable_by,
 )
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.provenance import judge_name_of
@@ -168,7 +168,7 @@ class SimulatedUser:
             provider=self._provider,
             settings=self._settings,
             response_schema=SCHEMA,
-            is_usable=_is_usable,
+            is_usable=readable_by(lambda reply: _read(reply.response)),
         )
         reply = await ask(self._judge, request, self._max_retries, self._backoff, nullcontext())
         if isinstance(reply, JudgeError):
@@ -209,14 +209,6 @@ def _own(message: str) -> str:
 
 def _heard(response: object) -> str:
     return f"{_ANNOUNCED}\n{json.dumps({'agent': to_json_value(response)}, ensure_ascii=False)}"
-
-
-def _is_usable(reply: JudgeReply) -> bool:
-    try:
-        _read(reply.response)
-    except JudgeError:
-        return False
-    return True
 
 
 def _read(answer: JsonValue) -> Mapping[str, Any]:

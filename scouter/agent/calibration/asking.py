@@ -13,7 +13,7 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.engine.compiled_task import Subject, compile_run
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import Plan, compile_plan
-from scouter.evaluate.judge.ask import run_apart
+from scouter.evaluate.judge.loops import run_apart
 from scouter.evaluate.judge.port import AnyJudge
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths.path import Path

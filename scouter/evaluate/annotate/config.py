@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.annotate.embed import Embed, Embedder, as_embed, similarity
 from scouter.evaluate.engine.execute import plain_context
-from scouter.evaluate.judge.ask import run_to_end
+from scouter.evaluate.judge.loops import run_to_end
 from scouter.evaluate.outcome import Outcome, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.rows import (

@@ -117,10 +117,9 @@ def _compiled(task: Task, stage: int) -> CompiledTask | AskingTask:  # noqa: C90
 
             return compile_code(task, _measured(task, stage, f"the check {task.check!r}"))
         case FunctionTask():
-            from scouter.evaluate.engine.function import AskingFunction, compile_function
+            from scouter.evaluate.engine.function import compile_function
 
-            subject = _measured(task, stage, task.id)
-            return (compile_function if task.prompt is None else AskingFunction.of)(task, subject)
+            return compile_function(task, _measured(task, stage, task.id))
         case ScoreTask():
             raise ConfigError("a score comes from outside; it stands beside tasks, not in them")
 

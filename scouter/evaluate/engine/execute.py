@@ -18,7 +18,6 @@ from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.record_result import (
     MissingKeyError,
     RecordResult,
-    collector_paused,
     record_outcome,
 )
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
@@ -154,20 +153,6 @@ def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = Non
     )  # fmt: skip
 
 
-def evaluate_batch(
-    plan: Plan, records: Iterable[EvalRecord], trees: Mapping[str, SpanTree]
-) -> list[RecordResult]:
-    """Judge many records as `evaluate_record` does one.
-
-    Args:
-        plan: From `compile_plan`.
-        records: Not changed; their results keep this order.
-        trees: Spans by trace id; each record sees those of its own trace.
-    """
-    with collector_paused():
-        return [evaluate_record(plan, each, trees.get(each.trace_id or "")) for each in records]
-
-
 def _run_all(plan: Plan, context: JsonValue, spans: SpanTree | None) -> tuple[EvalTaskResult, ...]:
     if plan.is_flat:
         return tuple([run(context, spans, context) for run in plan.runs])
@@ -296,7 +281,7 @@ def _blocked_by(
             pending = pending or need
             continue
         if need.outcome is _SKIPPED:
-            if need.reason is not Reason.GATE and need.reason is not None:
+            if need.reason is not Reason.GATE:
                 left_out = left_out or need
                 continue
             text = f"skipped, as {need.task_id!r} before it was skipped by a gate"

@@ -40,17 +40,15 @@ from scouter.model.span import Span
 _NO_SCORE = "its function gave no score"
 
 
-def compile_function(task: FunctionTask, subject: Subject) -> CompiledTask:
-    """Turn a function task into a function from record to result.
-
-    Args:
-        task: The task.
-        subject: Fields that its results share.
+def compile_function(task: FunctionTask, subject: Subject) -> "CompiledTask | AskingFunction":
+    """Turn a function task into a function from record to result, or into one that asks.
 
     Raises:
         ConfigError: A pattern or a template that can never work.
     """
     metric = Metric.of(subject)
+    if task.prompt is not None:
+        return AskingFunction(spec=metric.spec, task=task, metric=metric)
 
     def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         del spans, base
@@ -131,20 +129,6 @@ class AskingFunction(AskingTask):
     task: FunctionTask
     metric: Metric
 
-    @staticmethod
-    def of(task: FunctionTask, subject: Subject) -> "AskingFunction":
-        """Prepare for many records.
-
-        Args:
-            task: The task.
-            subject: Fields that the task's results share.
-
-        Raises:
-            ConfigError: A pattern or a template that can never work.
-        """
-        metric = Metric.of(subject)
-        return AskingFunction(spec=metric.spec, task=task, metric=metric)
-
     def ask(
         self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None
     ) -> Asking:
@@ -206,10 +190,6 @@ def compile_code(task: CodeTask, subject: Subject) -> CompiledTask:
     """Turn a code task into a function from record to result.
 
     With missing spans the task is errored: nobody knows what the check would say of them.
-
-    Args:
-        task: The task.
-        subject: Fields that its results share.
 
     Raises:
         ConfigError: There is no such check; names those that there are.

@@ -31,7 +31,7 @@ from scouter.evaluate.journey.message import (
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.journey.sound import calls_of
 from scouter.evaluate.judge.ask import Reply
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, sum_of
+from scouter.evaluate.judge.port import JudgeError, JudgeRequest, readable_by, sum_of
 from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
@@ -44,6 +44,8 @@ MOST_PAIRS: Final = 20_000
 """Goals times calls and texts that are compared."""
 _GROWING: Final = frozenset(("success", "completion", "recall"))
 """Measures that more calls cannot lower."""
+
+_IS_USABLE: Final = readable_by(lambda reply: read_verdict(reply.response))
 
 _Messages: TypeAlias = Callable[[JsonValue, SpanTree | None], Sequence[JourneyMessage]]
 
@@ -246,7 +248,7 @@ class JudgedJourney(AskingTask):
         assert prompt is not None  # noqa: S101 - a task without one is compiled otherwise
         return replace(
             request, model=prompt.model, provider=str(prompt.provider), record_uid=record_uid,
-            sample=key[1], is_usable=_is_usable,
+            sample=key[1], is_usable=_IS_USABLE,
         )  # fmt: skip
 
     def _result(
@@ -263,14 +265,6 @@ class JudgedJourney(AskingTask):
             return self.metric.result(_measured(self.task, result, reason), scope)
         except Exception as error:  # noqa: BLE001 - the calls are paid for and has to be reported
             return self.fault(error)
-
-
-def _is_usable(reply: JudgeReply) -> bool:
-    try:
-        read_verdict(reply.response)
-    except JudgeError:
-        return False
-    return True
 
 
 class GivenAnswers(Answers):

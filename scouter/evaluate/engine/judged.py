@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -18,7 +18,6 @@ from scouter.evaluate.engine.execute import (
     JudgeQuestion,
     Walk,
     blocked_by,
-    evaluate_batch,
     evaluate_record,
     plain_context,
     unreadable,
@@ -26,11 +25,12 @@ from scouter.evaluate.engine.execute import (
 )
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.files.json_text import is_longer
-from scouter.evaluate.judge.ask import Backoff, Reply, ask, run_apart
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
+from scouter.evaluate.judge.loops import run_apart
 from scouter.evaluate.judge.port import AnyJudge, Judge, JudgeRequest, as_judge
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.responses.parse import shared_responses
-from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.record_result import RecordResult, collector_paused, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.record import EvalRecord
@@ -199,6 +199,8 @@ DEFAULT_CONCURRENCY: Final = 8
 
 Trees: TypeAlias = Mapping[str, SpanTree] | Sequence[SpanTree | None] | None
 """Spans by trace id, or one tree (or None) per record, or none at all."""
+Question: TypeAlias = tuple[Plan, EvalRecord, SpanTree | None]
+"""A record, its spans, and the tasks that judge it."""
 
 
 def evaluate_records(
@@ -226,10 +228,11 @@ def evaluate_records(
 
     Cost: linear in records; a judge's own time divided by `concurrency`.
     """
+    questions = _questions(plan, records, trees)
     if judge is None or not plan.has_judges:
-        return _evaluate_plainly(plan, records, trees)
+        return _evaluate_plainly(questions)
     answering, limit = as_judge(judge), _checked(concurrency)
-    return run_apart(lambda: JudgedRun(plan, answering, limit).evaluate(records, trees))
+    return run_apart(lambda: JudgedRun(answering, limit).evaluate(questions))
 
 
 async def evaluate_records_async(
@@ -249,26 +252,39 @@ async def evaluate_records_async(
     Args:
         plan: From `compile_plan`.
         records: Not changed; their results keep this order.
-        trees: Each record's spans: by trace id, or one tree per record.
-        judge: Answers the judge tasks; without one they are errored.
-        concurrency: Most questions at a time, over all records, at least 1.
+        trees: As of `evaluate_records`.
+        judge: As of `evaluate_records`.
+        concurrency: As of `evaluate_records`.
         backoff: Gives the wait before a failed provider is called again.
 
     Raises:
         ConfigError: Something that is no judge, or a concurrency below 1.
     """
-    if judge is None or not plan.has_judges:
-        return await asyncio.to_thread(_evaluate_plainly, plan, records, trees)
-    asking = JudgedRun(plan, as_judge(judge), _checked(concurrency), backoff)
-    return await asking.evaluate(records, trees)
+    return await evaluate_each(_questions(plan, records, trees), judge, concurrency, backoff)
 
 
-def _evaluate_plainly(
-    plan: Plan, records: Sequence[EvalRecord], trees: Trees
-) -> Sequence[RecordResult]:
+async def evaluate_each(
+    questions: Sequence[Question],
+    judge: AnyJudge | None,
+    concurrency: int,
+    backoff: Backoff | None = None,
+) -> list[RecordResult]:
+    """Judge records like `evaluate_records_async`, each by a plan of its own."""
+    if judge is None or not any(plan.has_judges for plan, _, _ in questions):
+        return await asyncio.to_thread(_evaluate_plainly, questions)
+    return await JudgedRun(as_judge(judge), _checked(concurrency), backoff).evaluate(questions)
+
+
+def _questions(plan: Plan, records: Sequence[EvalRecord], trees: Trees) -> list[Question]:
     if trees is None or isinstance(trees, Mapping):
-        return evaluate_batch(plan, records, trees or {})
-    return [evaluate_record(plan, *pair) for pair in zip(records, trees, strict=True)]
+        known = trees or {}
+        return [(plan, each, known.get(each.trace_id or "")) for each in records]
+    return [(plan, *pair) for pair in zip(records, trees, strict=True)]
+
+
+def _evaluate_plainly(questions: Iterable[Question]) -> list[RecordResult]:
+    with collector_paused():
+        return [evaluate_record(*each) for each in questions]
 
 
 def _checked(concurrency: object) -> int:
@@ -281,50 +297,43 @@ class JudgedRun:
     """One evaluation with a judge: its questions share one bound.
 
     Args:
-        plan: From `compile_plan`.
         judge: Answers.
         concurrency: Most questions at a time.
         backoff: Gives the wait before a failed provider is called again.
     """
 
-    def __init__(
-        self, plan: Plan, judge: Judge, concurrency: int, backoff: Backoff | None = None
-    ) -> None:
-        self._plan = plan
+    def __init__(self, judge: Judge, concurrency: int, backoff: Backoff | None = None) -> None:
         self._judge = judge
         self._concurrency = concurrency
         self._slots = asyncio.Semaphore(concurrency)
         self._backoff = Backoff() if backoff is None else backoff
 
-    async def evaluate(self, records: Sequence[EvalRecord], trees: Trees) -> list[RecordResult]:
+    async def evaluate(self, questions: Sequence[Question]) -> list[RecordResult]:
         """Evaluate all records; as many are started as calls may be made at a time."""
         results: dict[int, RecordResult] = {}
-        waiting = iter(range(len(records)))
+        waiting = iter(enumerate(questions))
 
         async def work() -> None:
-            for at in waiting:  # shared: each worker takes the next record
-                record = records[at]
-                results[at] = await self._record(record, _tree_of(record, at, trees))
+            for at, question in waiting:  # shared: each worker takes the next record
+                results[at] = await self._record(*question)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._concurrency, len(records))):
+            for _ in range(min(self._concurrency, len(questions))):
                 group.create_task(work())
-        return [results[at] for at in range(len(records))]
+        return [results[at] for at in range(len(questions))]
 
-    async def _record(self, record: EvalRecord, tree: SpanTree | None) -> RecordResult:
+    async def _record(self, plan: Plan, record: EvalRecord, tree: SpanTree | None) -> RecordResult:
         started = time.perf_counter_ns()
-        tasks = await self._tasks(record, tree)
+        try:
+            context = plain_context(record)
+        except DataError as error:
+            tasks = unreadable(plan, error)
+        else:
+            tasks = await answered(walk(plan, context, tree, record.uid), self._answer)
         return RecordResult(
             record.uid, record.record_id, record.session_id, record.trace_id,
             record_outcome(tasks), tasks, record.created_ns, time.perf_counter_ns() - started,
         )  # fmt: skip
-
-    async def _tasks(self, record: EvalRecord, tree: SpanTree | None) -> tuple[EvalTaskResult, ...]:
-        try:
-            context = plain_context(record)
-        except DataError as error:
-            return unreadable(self._plan, error)
-        return await answered(walk(self._plan, context, tree, record.uid), self._answer)
 
     async def _answer(self, question: JudgeQuestion) -> Reply:
         retries = question.task.max_retries
@@ -345,11 +354,3 @@ async def answered(
     except StopIteration as end:
         found: tuple[EvalTaskResult, ...] = end.value
         return found
-
-
-def _tree_of(record: EvalRecord, at: int, trees: Trees) -> SpanTree | None:
-    if trees is None:
-        return None
-    if isinstance(trees, Mapping):
-        return trees.get(record.trace_id or "")
-    return trees[at]

@@ -17,9 +17,9 @@ from scouter.evaluate.engine.compiled_task import (
     errored,
 )
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
-from scouter.evaluate.judge.ask import JudgeCaller, TaskJudge, at_once
+from scouter.evaluate.judge.ask import JudgeCaller, TaskJudge
+from scouter.evaluate.judge.loops import at_once
 from scouter.evaluate.judge.port import JudgeError, sum_of
-from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.shorten import JudgeExchange
 from scouter.evaluate.operators.show import kind_of
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
@@ -46,16 +46,26 @@ Pair: TypeAlias = tuple[JsonValue, JsonValue]
 def compile_report(task: ReportTask, subject: Subject) -> "CompiledTask | JudgedReport":
     """Turn a report task into a function from record to result; one with a judge into its halves.
 
-    Args:
-        task: The task.
-        subject: Fields that its results share.
-
     Raises:
-        ConfigError: A path or a template that can never work.
+        ConfigError: A path, a template or the prompt can never work.
     """
-    if task.prompt is not None:
-        return JudgedReport.of(task, task.prompt, subject)
     reports = Reports.of(task)
+    if task.prompt is not None:
+        judge_task = LLMJudgeTask(
+            task.id,
+            task.prompt,
+            0,
+            "score",
+            "GreaterThanOrEqual",  # passes for every score there is
+            max_retries=task.max_retries,
+            scale=(0, 1),
+            samples=task.samples,
+            vote="median",
+        )
+        field, metric = compile_judge(judge_task, subject.stage), Metric.of(subject)
+        return JudgedReport(
+            spec=metric.spec, task=task, reports=reports, field=field, metric=metric
+        )
 
     def measure(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> Measured:
         del spans
@@ -199,38 +209,6 @@ class JudgedReport(AskingTask):
     field: JudgeTask
     """Asks about one value, whose score it takes from the answer."""
     metric: Metric
-
-    @staticmethod
-    def of(task: ReportTask, prompt: Prompt, subject: Subject) -> "JudgedReport":
-        """Prepare for many records.
-
-        Args:
-            task: The task.
-            prompt: The question about one value.
-            subject: Fields that the task's results share.
-
-        Raises:
-            ConfigError: A path, a template or the prompt can never work.
-        """
-        metric = Metric.of(subject)
-        judge_task = LLMJudgeTask(
-            task.id,
-            prompt,
-            0,
-            "score",
-            "GreaterThanOrEqual",  # passes for every score there is
-            max_retries=task.max_retries,
-            scale=(0, 1),
-            samples=task.samples,
-            vote="median",
-        )
-        return JudgedReport(
-            spec=metric.spec,
-            task=task,
-            reports=Reports.of(task),
-            field=compile_judge(judge_task, subject.stage),
-            metric=metric,
-        )
 
     def basis(self, scope: JsonValue, base: JsonValue) -> Sequence[JsonValue]:
         """All that an outcome follows from, beside the task, the questions and the answers."""

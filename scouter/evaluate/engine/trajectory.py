@@ -111,10 +111,6 @@ _Score = Callable[[_Calls, JsonValue], tuple[float, str]]
 def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
     """Turn a trajectory task into a function from record to result.
 
-    Args:
-        task: The task.
-        subject: Fields that its results share.
-
     Raises:
         ConfigError: A path or a template that can never work.
     """
@@ -232,10 +228,6 @@ def _scoring(task: TrajectoryTask, rules: TrajectoryRules) -> _Score:
 
 def compile_reliability(task: ReliabilityTask, subject: Subject) -> CompiledTask:
     """Turn a reliability task into a function from record to result.
-
-    Args:
-        task: The task.
-        subject: Fields that its results share.
 
     Raises:
         ConfigError: A path or a template that can never work.

@@ -10,10 +10,11 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.annotate.embed import Vectors, as_embed, similarity
+from scouter.evaluate.annotate.embed import as_embed, similarity
 from scouter.evaluate.journey.message import as_text
 from scouter.evaluate.judge.answer_text import NoJsonError, read_answer, under, without_thoughts
-from scouter.evaluate.judge.ask import Backoff, Reply, ask, run_to_end
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
+from scouter.evaluate.judge.loops import run_to_end
 from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,
@@ -219,10 +220,6 @@ class Likeness:
     """Similarity of the values, in [0, 1]; None where the link measures none."""
 
 
-async def _awaited(answer: Awaitable[Vectors]) -> Vectors:
-    return await answer
-
-
 class FuzzyChain:
     """Decides whether two values mean the same.
 
@@ -330,7 +327,7 @@ def embed(embedder: object, texts: list[str]) -> list[list[float]]:
         ValueError: It gave another number of vectors.
     """
     answer = as_embed(embedder)(texts)
-    vectors = run_to_end(lambda: _awaited(answer)) if isinstance(answer, Awaitable) else answer
+    vectors = run_to_end(lambda: answer) if isinstance(answer, Awaitable) else answer
     found = [[float(value) for value in row] for row in vectors]
     if len(found) != len(texts):
         raise ValueError(f"the embedder gave {len(found)} vectors for {len(texts)} texts")

@@ -1,12 +1,9 @@
 """Questions to a judge: repeated until it answers, or until that is of no use."""
 
 import asyncio
-import contextvars
 import random
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -23,6 +20,7 @@ from scouter.evaluate.judge.port import (
     Message,
     as_judge,
     close_unawaited,
+    readable_by,
     sum_of,
     time_limit_of,
     to_judge_error,
@@ -32,8 +30,6 @@ from scouter.evaluate.outcome import Reason
 
 Reply: TypeAlias = JudgeReply | JudgeError
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,64 +121,6 @@ def _reply(reply: object) -> Reply:
     return JudgeError(Reason.PARSE, text)
 
 
-def run_to_end(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine to its end in this thread, or apart where it runs an event loop already.
-
-    Args:
-        make: Makes the coroutine.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(make())
-    return run_apart(make)
-
-
-def run_apart(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine to its end in an event loop of its own, in a thread of its own.
-
-    So it works in notebooks, where a loop is running already, and changes nothing about the
-    calling thread's loop. Context variables are those of the caller. An interrupt cancels the
-    coroutine before it is raised.
-
-    Args:
-        make: Makes the coroutine; called in the other thread.
-    """
-    future: Future[_T] = Future()
-    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
-    given_up = threading.Event()
-
-    async def main() -> _T:
-        started.append((asyncio.get_running_loop(), asyncio.current_task()))
-        if given_up.is_set():
-            raise asyncio.CancelledError
-        return await make()
-
-    def work() -> None:
-        try:
-            result = asyncio.run(main())
-        except BaseException as error:  # noqa: BLE001 — raised again where it is waited for
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(work,), name="scouter-judge", daemon=True)
-    try:
-        thread.start()
-        return future.result()
-    except BaseException:
-        given_up.set()  # before looking: who begins later sees it
-        for loop, task in started if not future.done() else ():
-            if task is not None:
-                with suppress(RuntimeError):  # the loop has ended meanwhile
-                    loop.call_soon_threadsafe(task.cancel)
-        raise
-    finally:
-        with suppress(RuntimeError):  # interrupted before the thread had started
-            thread.join()
-
-
 T = TypeVar("T")
 
 
@@ -241,17 +179,9 @@ class JudgeCaller:
         Raises:
             JudgeError: No attempt gave an answer of use; says what was wrong with the last one.
         """
-
-        def is_usable(reply: JudgeReply) -> bool:
-            try:
-                read(reply)
-            except JudgeError:
-                return False
-            return True
-
         request = JudgeRequest(
             task_id=task_id, messages=tuple(messages), model=self.model, provider=self.provider,
-            settings=self.settings, response_schema=schema, is_usable=is_usable,
+            settings=self.settings, response_schema=schema, is_usable=readable_by(read),
         )  # fmt: skip
         attempts = 1 + (self.max_retries if retries is None else retries)
         for attempt in range(attempts):
@@ -358,17 +288,6 @@ class Together(Generic[T]):
         finally:
             for walk in self.walks:
                 walk.close()
-
-
-def at_once(walk: Coroutine[Any, Any, T]) -> T:
-    """Run to its end what asks nobody, without an event loop."""
-    try:
-        walk.send(None)
-    except StopIteration as done:
-        return done.value
-    finally:
-        walk.close()
-    raise RuntimeError("it waits for a judge, and nobody is there to answer")
 
 
 class _RunJudge:

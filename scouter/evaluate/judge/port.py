@@ -161,6 +161,19 @@ class JudgeReply:
         return replace(self, earlier=sum_of((earlier, *known)))
 
 
+def readable_by(read: Callable[[JudgeReply], object]) -> Callable[[JudgeReply], bool]:
+    """Make a test of answers, as `JudgeRequest.is_usable`: `read` raises no `JudgeError`."""
+
+    def is_usable(reply: JudgeReply) -> bool:
+        try:
+            read(reply)
+        except JudgeError:
+            return False
+        return True
+
+    return is_usable
+
+
 class JudgeError(ScouterError):
     """A judge gave no usable answer; becomes the `errored` result of the one task that called it.
 

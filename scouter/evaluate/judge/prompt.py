@@ -26,6 +26,7 @@ from scouter.evaluate.judge.prompt_text import bind, rename
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import split_templates
 from scouter.model.json_value import to_json_value
+from scouter.model.positional import by_position
 
 _BESIDE: Final = ("request", "model", "provider", "version", "parameters", "response_type")
 _VARIABLE: Final = re.compile(r"\$?\{([A-Za-z_]\w*)\}|\$\{")
@@ -343,13 +344,8 @@ class Prompt(BaseModel):
     else:
 
         def __init__(self, *args: object, **fields: object) -> None:
-            names = tuple(type(self).model_fields)
-            if len(args) > len(names):
-                raise TypeError(f"Prompt takes {', '.join(names)}; got {len(args)} arguments")
-            twice = [name for name in names[: len(args)] if name in fields]
-            if twice:
-                raise TypeError(f"Prompt got {twice[0]!r} twice")
-            super().__init__(**dict(zip(names, args, strict=False)), **fields)
+            kind = type(self)
+            super().__init__(**by_position(kind, tuple(kind.model_fields), args, fields))
 
     @model_validator(mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.judge.ask import run_apart
+from scouter.evaluate.judge.loops import run_apart
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.report.field_metrics import Compat, check_compat, mean_score
 from scouter.evaluate.report.steps import TrajectoryStep

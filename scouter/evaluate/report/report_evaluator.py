@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.files.read import read_document
-from scouter.evaluate.judge.ask import JudgeCaller, run_apart
+from scouter.evaluate.judge.ask import JudgeCaller
+from scouter.evaluate.judge.loops import run_apart
 from scouter.evaluate.judge.port import AnyJudge
 from scouter.evaluate.report.evaluator import (
     MOST_AT_ONCE,

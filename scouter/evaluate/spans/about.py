@@ -139,17 +139,14 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
             | ToolArgumentAssertion(name=name)
             | ToolResultAssertion(name=name)
             | ToolErrorAssertion(name=name)
-        ):
-            return _calls((name,))
-        case ToolCallSequenceAssertion(names=names):
-            return _calls(names)
-        case (
-            ToolCallCountAssertion(name=name)
+            | ToolCallCountAssertion(name=name)
             | RepeatedToolCallCountAssertion(name=name)
             | ResponseCitesResultAssertion(name=name)
             | EmptyResultCountAssertion(name=name)
         ):
             return _calls(None if name is None else (name,))
+        case ToolCallSequenceAssertion(names=names):
+            return _calls(names)
         case ToolErrorCountAssertion(name=name) | UnrecoveredToolErrorCountAssertion(name=name):
             return _calls(None if name is None else (name,), failed=True)
         case (

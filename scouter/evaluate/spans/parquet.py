@@ -30,10 +30,8 @@ MAGIC: Final = b"PAR1"
 _COLUMNS: Final = (
     "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns", "status",
     "status_message", "attributes", "events", "links", "resource", "scope_name", "scope_version",
-    "trace_state", "parent_is_remote",
+    "trace_state", "parent_is_remote", "dropped_count",
 )  # fmt: skip
-_LATER: Final = "dropped_count"
-"""A column that older files lack."""
 _NO_EVENTS: Final = "[]"
 _KINDS: Final = {each.value: each for each in SpanKind}
 _STATUSES: Final = {each.value: each for each in StatusCode}
@@ -67,14 +65,13 @@ def parquet_spans(
             missing = [name for name in _COLUMNS if name not in names]
             if missing:
                 raise DataError(f"no file of spans: it has no column {missing[0]}")
-            columns = [*_COLUMNS, *([_LATER] if _LATER in names else [])]
             for number in range(file.num_row_groups):
                 retained = None
                 if traces is not None or space is not None:
                     retained = _wanted_rows(file, number, traces, space)
                     if not any(retained):
                         continue
-                table = file.read_row_group(number, columns=columns)
+                table = file.read_row_group(number, columns=list(_COLUMNS))
                 if retained is not None:
                     table = table.filter(pa.array(retained, pa.bool_()))
                 yield from _spans(table)
@@ -123,12 +120,11 @@ def _overlap(known: Any, traces: Collection[str]) -> bool:  # noqa: ANN401 as ab
 
 def _spans(table: Any) -> Iterator[Span]:  # noqa: ANN401 as above
     columns = [table[name].to_pylist() for name in _COLUMNS]
-    dropped = table[_LATER].to_pylist() if _LATER in table.column_names else [0] * table.num_rows
     resources = _once(lambda text: Resource(attributes=_object(text)))
     for (
         trace_id, span_id, parent, name, kind, start_ns, end_ns, status, message, attributes,
         events, links, resource, scope, version, state, is_remote, count,
-    ) in zip(*columns, dropped, strict=True):  # fmt: skip
+    ) in zip(*columns, strict=True):  # fmt: skip
         yield Span(
             trace_id=trace_id,
             span_id=span_id,

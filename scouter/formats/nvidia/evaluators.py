@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.engine.checks import run_check
 from scouter.evaluate.files.read import read_document
-from scouter.evaluate.judge.ask import at_once
+from scouter.evaluate.judge.loops import at_once
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Reason, TaskFault

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from scouter.evaluate.judge.loops import at_once, in_other_thread
 from scouter.replay.at_once import is_async
-from scouter.replay.calls import DirectCalls, LoopCalls, drive, in_other_thread
+from scouter.replay.calls import DirectCalls, LoopCalls, with_loop
 
 WORD: ContextVar[str] = ContextVar("word", default="none")
 SOON_S = 120
@@ -61,7 +62,7 @@ def test_every_kind_of_function(function: Callable[[int], Any]) -> None:
             calls.close()
 
     calls = DirectCalls()
-    assert drive(calls.call(function, 7)) == 7
+    assert at_once(calls.call(function, 7)) == 7
     calls.close()
     assert asyncio.run(in_loop()) == 7
 
@@ -174,8 +175,8 @@ def test_driving_what_waits_is_refused() -> None:
     async def wait() -> None:
         await Forever()
 
-    with pytest.raises(RuntimeError, match="must not wait"):
-        drive(wait())
+    with pytest.raises(RuntimeError, match="it waits"):
+        at_once(wait())
 
 
 def test_an_interrupt_of_a_notebook() -> None:
@@ -290,7 +291,8 @@ def test_a_notebook_has_a_loop_for_plain_functions() -> None:
     async def cell() -> object:
         work = functools.partial(asyncio.sleep, 0, "x")
         return in_other_thread(
-            lambda: asyncio.get_event_loop().run_until_complete(work()), lambda: None
+            lambda: with_loop(lambda: asyncio.get_event_loop().run_until_complete(work())),
+            lambda: None,
         )
 
     assert asyncio.run(cell()) == "x"

@@ -1,11 +1,7 @@
 """The contexts that the results of a replay keep for people."""
 
-import json
-
-from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.replay.collected import contexts_of
-from tests.support.replay_results import results
 
 
 def test_contexts_by_uid() -> None:
@@ -18,10 +14,3 @@ def test_contexts_by_uid() -> None:
     assert isinstance(stored, str)
     assert stored.startswith('{"text": "xxx')
     assert 20_000 <= len(stored) < 20_200
-
-
-def test_results_of_before_have_none() -> None:
-    """A file that was written without them is read."""
-    body = json.loads(results([]).model_dump_json())
-    del body["contexts"]
-    assert ScenarioEvalResults.model_validate(body).contexts == {}

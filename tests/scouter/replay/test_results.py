@@ -159,26 +159,6 @@ def test_duration_and_turns(bench: Bench) -> None:
     assert result.duration_ns > 0
 
 
-def test_files_from_before(tmp_path: Path, bench: Bench) -> None:
-    """A result without the new fields loads; what it lacks has its neutral value."""
-    results = bench.orchestrator(EvalScenario("q", [equals("response", "re: q")], id="s")).run()
-    body = json.loads(results.model_dump_json())
-    del body["repeats"]
-    new = {"attempt", "error", "duration_ns", "response", "turns", "traces"}
-    [detail] = body["scenario_results"]
-    assert new <= set(detail)
-    for name in new:
-        del detail[name]
-    path = tmp_path / "old.json"
-    path.write_text(json.dumps(body), encoding="utf-8")
-    old = ScenarioEvalResults.load(path)
-    [result] = old.scenario_results
-    assert (result.attempt, result.error, result.turns, result.traces) == (0, None, (), ())
-    assert old.repeats == 1
-    assert old.metrics == results.metrics
-    assert not results.compare_to(old).regressed
-
-
 class User:
     """An object that plays the user."""
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from scouter.errors import DataError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.execute import evaluate_batch, evaluate_record, plain_context
+from scouter.evaluate.engine.execute import evaluate_record, plain_context
+from scouter.evaluate.engine.judged import evaluate_records
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
@@ -85,7 +86,7 @@ def test_one_fault_in_a_long_stretch() -> None:
 def test_a_context_without_json_form_hurts_no_other_record() -> None:
     records = [EvalRecord(context={"a": {"n": 5}}), EvalRecord(context={"a": object()})]
 
-    first, second = evaluate_batch(compile_plan([NUMBER]), records, {})
+    first, second = evaluate_records(compile_plan([NUMBER]), records)
 
     assert first.outcome is Outcome.PASSED
     assert (second.outcome, second.tasks[0].reason) == (Outcome.ERRORED, Reason.TYPE)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.execute import evaluate_batch, evaluate_record
+from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.judged import (
-    JudgedRun,
     evaluate_records,
     evaluate_records_async,
 )
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge.ask import Backoff, run_apart
+from scouter.evaluate.judge.ask import Backoff
+from scouter.evaluate.judge.loops import run_apart
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -550,7 +550,7 @@ def test_a_judge_that_reads_the_record_decides_like_an_assertion(
     by_uid: dict[str, Any] = {record.uid: record.context for record in records}
     judge = ScriptedJudge(lambda request: by_uid[request.record_uid][request.task_id])
 
-    expected = evaluate_batch(compile_plan(plainly), records, {})
+    expected = evaluate_records(compile_plan(plainly), records)
     found = evaluate_records(compile_plan(judged), records, None, judge, concurrency)
     assert [[(t.outcome, t.reason, t.actual) for t in r.tasks] for r in found] == [
         [(t.outcome, t.reason, t.actual) for t in r.tasks] for r in expected
@@ -577,6 +577,6 @@ def test_the_judged_driver_equals_the_plain_walk_where_no_judge_is_called(
         for values in contexts
     ]
     judge = ScriptedJudge({})
-    found = asyncio.run(JudgedRun(plan, judge, concurrency).evaluate(records, None))
+    found = asyncio.run(evaluate_records_async(plan, records, None, judge, concurrency))
     assert plain(found) == plain([evaluate_record(plan, record) for record in records])
     assert judge.requests == []

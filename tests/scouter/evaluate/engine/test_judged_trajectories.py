@@ -24,7 +24,7 @@ from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.task import Task, parse_task, tasks_digest
+from scouter.evaluate.tasks.task import Task, parse_task
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.attributes import TRUNCATED
 from scouter.model.record import EvalRecord
@@ -411,22 +411,6 @@ def test_files() -> None:
     assert profile.has_llm_tasks()
     assert not profile.reads_nothing_else, "it reads the question from the context"
     assert carry([task], {"t"}, TOLD, "North.") == []
-
-
-def test_tasks_with_a_metric_are_stored_as_before() -> None:
-    """The digest is that of the version before tasks had a judge."""
-    tasks = [
-        TrajectoryTask("a", "recall"),
-        TrajectoryTask("b", "single_tool_use", tool_name="t"),
-        TrajectoryTask(
-            "c", "precision", [{"tool_name": "x", "tool_input": {"q": 1}}], predicted="p",
-            rules={"partial_credit": True}, operator="GreaterThan", expected_value=0.5,
-            calls_told_by="spans",
-        ),
-    ]  # fmt: skip
-    digest = "f23598efc655ea5b8f6b753bf67282b23fc6adbbc8adc6d95b6fa20431b45eee"
-    assert tasks_digest(tasks) == digest
-    assert not AgentEvalProfile(tasks, alias="a").has_llm_tasks()
 
 
 def _wire(task: TrajectoryTask) -> bytes:

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.execute import evaluate_batch, evaluate_record
+from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.judged import evaluate_deferred
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.outcome import Outcome
@@ -111,19 +109,6 @@ def test_a_rate_of_columns_leaves_out_what_does_not_apply() -> None:
     contexts[0]["answer"] = "yes"
     found = EvalDataset([EvalRecord(each) for each in contexts], [task(when=REFUND)]).evaluate()
     assert found.pass_rate == 1.0
-
-
-@given(st.lists(st.sampled_from(["refund", "x", 5, None]), max_size=40))
-def test_a_batch_is_its_records_one_by_one(topics: list[JsonValue]) -> None:
-    plan = compile_plan([task(when=REFUND), task("plain")])
-    records = [
-        EvalRecord({"answer": "yes"} if each is None else {"topic": each, "answer": "yes"})
-        for each in topics
-    ]
-
-    assert [outcomes(each) for each in evaluate_batch(plan, records, {})] == [
-        outcomes(evaluate_record(plan, each)) for each in records
-    ]
 
 
 def test_a_judge_is_not_called_where_its_task_does_not_apply() -> None:

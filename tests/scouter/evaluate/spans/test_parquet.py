@@ -85,12 +85,6 @@ def test_log_events_become_events_of_their_spans(tmp_path: Path) -> None:
     assert found.attributes == {"a": (1, {"b": 2})}
 
 
-def test_files_of_an_older_export_have_a_column_less(tmp_path: Path) -> None:
-    path = tmp_path / "spans.parquet"
-    pq.write_table(exported(span(1, dropped_count=3)).drop_columns("dropped_count"), path)
-    assert [each.dropped_count for each in read_spans(path)] == [0]
-
-
 def test_what_is_no_file_of_spans_is_reported(tmp_path: Path) -> None:
     other, cut, empty = (tmp_path / name for name in ("records", "cut", "empty"))
     pq.write_table(pa.table({"uid": ["u1"]}), other)
