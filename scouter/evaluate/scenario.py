@@ -26,9 +26,9 @@ from pydantic import (
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.compare.gates import Gates
+from scouter.evaluate.files.field_errors import Loc
 from scouter.evaluate.files.read import (
     Document,
-    Loc,
     check_extension,
     dotted,
     read_document,

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -202,7 +202,7 @@ class Filing:
             earlier = self._outlived.get(source)
             if earlier is not None:
                 is_its = key is None or key == earlier.key
-                return _with_source(earlier.origin, source) if is_its else NOWHERE
+                return replace(earlier.origin, source=source) if is_its else NOWHERE
             if key is None and not all(map(is_over, list(self._hanging))):
                 return NOWHERE
         if current is None and self._in_hook and self._past(key) is None:
@@ -382,15 +382,6 @@ class Filing:
         for key, spans in late.items():
             self._on_late(self._ended[key].job, {}, spans)
         return known
-
-
-def _with_source(origin: Origin, source: Source) -> Origin:
-    return Origin(
-        scenario_id=origin.scenario_id,
-        attempt=origin.attempt,
-        try_key=origin.try_key,
-        source=source,
-    )
 
 
 def _in_session(item: CapturedRecord, key: str) -> EvalRecord:

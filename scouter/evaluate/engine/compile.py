@@ -28,6 +28,7 @@ from scouter.evaluate.spans.about import compile_find, compile_find_work
 from scouter.evaluate.spans.filters import attribute_json, has_attribute
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks import trace
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import Tagged
@@ -37,18 +38,7 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.score import ScoreTask
 from scouter.evaluate.tasks.task import Task, when_task
-from scouter.evaluate.tasks.trace import (
-    AttributeFilterAssertion,
-    ModelCostAssertion,
-    ModelTokensAssertion,
-    MultiResponseMode,
-    SpanAggregationAssertion,
-    SpanAttributeAssertion,
-    SpanCountAssertion,
-    SpanExistsAssertion,
-    TraceAssertionTask,
-    TraceAttributeAssertion,
-)
+from scouter.evaluate.tasks.trace import MultiResponseMode, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 _LOOKS_AT: Final[dict[str, set[str]]] = {
@@ -150,7 +140,7 @@ def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
 
 def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
     assertion = task.assertion
-    if isinstance(assertion, AttributeFilterAssertion):
+    if isinstance(assertion, trace.AttributeFilterAssertion):
         measure = _attribute_filter(assertion)
     else:
         measure = compile_measure(assertion)
@@ -169,16 +159,19 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
 
     compiled = compile_run(_of_assertion(task, stage, assertion), read)
     compiled = on_spans(compiled, task, compile_find(assertion))
-    if isinstance(assertion, SpanAggregationAssertion | ModelTokensAssertion | ModelCostAssertion):
+    if isinstance(
+        assertion,
+        trace.SpanAggregationAssertion | trace.ModelTokensAssertion | trace.ModelCostAssertion,
+    ):
         return doubting_aggregate(compiled, task.operator, assertion)
-    if isinstance(assertion, SpanCountAssertion | SpanExistsAssertion):
+    if isinstance(assertion, trace.SpanCountAssertion | trace.SpanExistsAssertion):
         return doubting_absence(compiled, task.operator, assertion)
-    if isinstance(assertion, SpanAttributeAssertion | TraceAttributeAssertion):
+    if isinstance(assertion, trace.SpanAttributeAssertion | trace.TraceAttributeAssertion):
         return doubting_masks(compiled)
     return compiled
 
 
-def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
+def _attribute_filter(assertion: trace.AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
     key, mode = assertion.key, assertion.mode
     if assertion.task.task.scope != "record":
         raise ConfigError("the task inside AttributeFilter judges attributes; it has no scope")

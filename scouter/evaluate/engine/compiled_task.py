@@ -96,21 +96,13 @@ class Subject:
         """Prepare the words for a failure; a constant expected value is written once."""
         operator = self.task.operator
         label = f"the length of {self.label}" if operator.startswith("HasLength") else self.label
-        if has_template(self.expected):
-            return lambda actual, expected: _explain(
-                label, operator, actual, expected, _wanted(operator, expected)
-            )
-        if operator in EXPLAINED:
+        is_constant = not has_template(self.expected)
+        if is_constant and operator in EXPLAINED:
             return lambda actual, expected: f"{label}: {explain(operator, actual, expected)}"
-        wanted = _wanted(operator, self.expected)
-        before, after = f"{label} is ", f", expected {wanted}"
-
-        def explain_constant(actual: JsonValue, expected: JsonValue) -> str:
-            if type(actual) is list:
-                return _explain(label, operator, actual, expected, wanted)
-            return f"{before}{show(actual)}{after}"
-
-        return explain_constant
+        constant = _wanted(operator, self.expected) if is_constant else ""
+        return lambda actual, expected: _explain(
+            label, operator, actual, expected, constant or _wanted(operator, expected)
+        )
 
 
 def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:

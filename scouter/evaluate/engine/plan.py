@@ -126,32 +126,20 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
     Cost: linear in tasks and dependencies.
     """
     given = tuple(tasks)
-    index = _index(given)
-    dependencies = tuple(_dependencies(task, index) for task in given)
-    levels = _levels(given, dependencies)
-    digest = tasks_digest(given)
-    session = tuple(task for task in given if task.scope == "session")
-    if all(task.scope == "record" for task in given):
-        return _compiled(given, dependencies, levels, digest)
+    if not given:
+        raise ConfigError("there are no tasks; give at least one")
+    _, dependencies = _levels(given)
     _check_scopes(given, dependencies)
-    records = tuple(task for task in given if task.scope == "record")
-    plan = _part(records, digest)
+    digest = tasks_digest(given)
+    plan = _part([task for task in given if task.scope == "record"], digest)
+    session = [task for task in given if task.scope == "session"]
     return replace(plan, session=_part(session, digest)) if session else plan
 
 
 def _part(tasks: Sequence[Task], digest: str) -> Plan:
     """Compile the tasks of one scope, which depend on each other only."""
-    index = {task.id: at for at, task in enumerate(tasks)}
-    dependencies = tuple(_dependencies(task, index) for task in tasks)
-    return _compiled(tuple(tasks), dependencies, _levels(tasks, dependencies), digest)
-
-
-def _compiled(
-    given: tuple[Task, ...],
-    dependencies: tuple[tuple[int, ...], ...],
-    levels: Sequence[int],
-    digest: str,
-) -> Plan:
+    given = tuple(tasks)
+    levels, dependencies = _levels(given)
     compiled = tuple(map(compile_task, given, levels))
     read = [each for task in given for each in _with_condition(task)]
     judges = {at: each for at, each in enumerate(compiled) if isinstance(each, AskingTask)}
@@ -245,8 +233,6 @@ def _check_scopes(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]
 
 
 def _index(tasks: Sequence[Task]) -> dict[str, int]:
-    if not tasks:
-        raise ConfigError("there are no tasks; give at least one")
     index: dict[str, int] = {}
     for at, task in enumerate(tasks):
         if task.id in index:
@@ -272,8 +258,14 @@ def _dependencies(task: Task, index: dict[str, int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _levels(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]) -> list[int]:
-    """Give every task the length of its longest way to a task without dependencies."""
+def _levels(tasks: Sequence[Task]) -> tuple[list[int], tuple[tuple[int, ...], ...]]:
+    """Give every task the length of its longest way to a task without dependencies.
+
+    Returns:
+        The lengths, and the indexes of the tasks that each task depends on.
+    """
+    index = _index(tasks)
+    dependencies = tuple(_dependencies(task, index) for task in tasks)
     waiting = [len(needs) for needs in dependencies]
     dependents: list[list[int]] = [[] for _ in tasks]
     for at, needs in enumerate(dependencies):
@@ -291,7 +283,7 @@ def _levels(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]) -> l
         cycle = _cycle(dependencies, {at for at, count in enumerate(waiting) if count})
         names = " → ".join(repr(tasks[at].id) for at in cycle)
         raise ConfigError(f"task {tasks[cycle[0]].id!r}: depends_on goes in a circle: {names}")
-    return levels
+    return levels, dependencies
 
 
 def _cycle(dependencies: Sequence[tuple[int, ...]], stuck: set[int]) -> list[int]:

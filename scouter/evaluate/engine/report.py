@@ -17,7 +17,7 @@ from scouter.evaluate.engine.compiled_task import (
     errored,
 )
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
-from scouter.evaluate.judge.ask import JudgeCaller, TaskJudge
+from scouter.evaluate.judge.ask import JudgeCaller, TaskJudge, result_of
 from scouter.evaluate.judge.loops import at_once
 from scouter.evaluate.judge.port import JudgeError, sum_of
 from scouter.evaluate.judge.shorten import JudgeExchange
@@ -244,16 +244,6 @@ class JudgedReport(AskingTask):
         return result, result.actual
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    """Waits for what comes of the questions about one field."""
-
-    steps: Asking
-
-    def __await__(self) -> Asking:
-        return self.steps
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fields(FieldJudge):
     """Asks about fields, each as a judge task of its own would."""
@@ -272,14 +262,12 @@ class _Fields(FieldJudge):
         Raises:
             JudgeError: The judge gave no score.
         """
-        given: dict[str, JsonValue] = {"field": name, "reference": reference, "actual": actual}
-        value: dict[str, JsonValue] = {
-            key: "" if each is None else each for key, each in given.items()
-        }
+        given = {"field": name, "reference": reference, "actual": actual}
+        value: JsonValue = {key: "" if each is None else each for key, each in given.items()}
         at = len(self.names)
         self.names.append(name)
         try:
-            found = await _Wait(self.task.ask(value, self.record_uid, value))
+            found = await result_of(self.task.ask(value, self.record_uid, value))
         except Exception as error:  # noqa: BLE001 — one field never touches another
             found = self.task.fault(error), None
         self.outcomes[at] = found

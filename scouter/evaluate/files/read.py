@@ -234,19 +234,3 @@ def read_text(path: str | Path, limit: int = MAX_BYTES) -> str:
         raise FileFormatError(
             str(path), f"byte {data[error.start]:#04x} is not UTF-8", line, expected="UTF-8 text"
         ) from error
-
-
-__all__ = (
-    "MAX_BYTES",
-    "MAX_YAML_BYTES",
-    "Document",
-    "Loc",
-    "check_extension",
-    "dotted",
-    "load_model",
-    "parse_json",
-    "parse_yaml",
-    "read_document",
-    "read_json_lines",
-    "read_text",
-)

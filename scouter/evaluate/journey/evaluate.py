@@ -105,17 +105,8 @@ def judge_journey(
 ) -> JourneyResult:
     """Do what `evaluate_journey` does, for what was read.
 
-    Args:
-        case: The journey as it should go.
-        messages: The conversation.
-        agents: The agents, for routing.
-        compat: See `evaluate_journey`.
-        answers: Answers the questions; None where there is no judge.
-        similarity_threshold: See `evaluate_journey`.
-        enable_fuzzy_matching: See `evaluate_journey`.
-        embedder: See `evaluate_journey`.
-        searches: See `evaluate_journey`.
-        has_client: False for the original without a client.
+    `answers` answers the questions, and is None where there is no judge; `has_client` is False for
+    the original without a client.
     """
     if compat == WXO:
         from scouter.evaluate.journey.wxo.arguments import Client  # loads for who asks for it

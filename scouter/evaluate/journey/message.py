@@ -27,24 +27,15 @@ Raw: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestedCall:
-    """One call of a tool in a message."""
-
-    name: str
-    arguments: JsonValue
-    """Arguments as they were written: an object, or its JSON as a text."""
-    call_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JourneyMessage:
     """One message of a conversation between a user and an agent."""
 
     role: str
     type: str
     content: JsonValue = ""
-    calls: tuple[RequestedCall, ...] | None = None
-    """None where the message has no field for them."""
+    calls: tuple[ToolCall, ...] | None = None
+    """Calls with arguments as they were written: an object, or its JSON as a text. None where the
+    message has no field for them."""
     response_time_s: float | None = None
     payload: Mapping[str, JsonValue] | None = None
     """Payload of an interaction, by key; None for other messages."""
@@ -117,14 +108,14 @@ def _documented(value: dict[str, Any]) -> JourneyMessage:
     )
 
 
-def _calls(value: object) -> tuple[RequestedCall, ...] | None:
+def _calls(value: object) -> tuple[ToolCall, ...] | None:
     if not isinstance(value, list):
         return None
-    found: list[RequestedCall] = []
+    found: list[ToolCall] = []
     for each in map(_object, cast("list[object]", value)):
         function = _object(each.get("function")) or each
         found.append(
-            RequestedCall(
+            ToolCall(
                 name=str(function.get("name") or ""),
                 arguments=function.get("arguments"),
                 call_id=str(each.get("id") or ""),
@@ -154,22 +145,18 @@ def open_content(content: JsonValue) -> Mapping[str, Any]:
     return _object(content)
 
 
-def requested_calls(message: JourneyMessage) -> tuple[RequestedCall, ...]:
-    """Every call of a message: parallel ones, or the one that only its content tells of."""
+def requested_calls(message: JourneyMessage) -> tuple[ToolCall, ...]:
+    """Every call of a message: parallel ones, or the one that only its content tells of.
+
+    Older tools wrote a call so.
+    """
     if message.calls or message.type != TOOL_CALL:
         return message.calls or ()
-    inner = call_in_content(message)
-    return () if inner is None else (inner,)
-
-
-def call_in_content(message: JourneyMessage) -> RequestedCall | None:
-    """The call that only the content tells of, as older tools wrote it."""
     inner = open_content(message.content)
     if not isinstance(inner.get("name"), str):
-        return None
-    return RequestedCall(
-        name=inner["name"], arguments=inner.get("args"), call_id=str(inner.get("id") or "")
-    )
+        return ()
+    call_id = str(inner.get("id") or "")
+    return (ToolCall(name=inner["name"], arguments=inner.get("args"), call_id=call_id),)
 
 
 def _of_chat(value: dict[str, JsonValue]) -> list[JourneyMessage]:
@@ -191,11 +178,7 @@ def _of_chat(value: dict[str, JsonValue]) -> list[JourneyMessage]:
 
 
 def _request(calls: Sequence[ToolCall]) -> JourneyMessage:
-    requested = tuple(
-        RequestedCall(name=each.name, arguments=each.arguments, call_id=each.call_id)
-        for each in calls
-    )
-    return JourneyMessage(role="assistant", type=TOOL_CALL, calls=requested)
+    return JourneyMessage(role="assistant", type=TOOL_CALL, calls=tuple(calls))
 
 
 def _response(call: ToolCall) -> JourneyMessage:

@@ -5,7 +5,8 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from types import coroutine
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import JsonValue
 
@@ -218,15 +219,15 @@ AskingFor: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], T]
 """Yields questions that can be put at the same time, gets their replies in the same order."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Put:
-    """Waits for the answer to one question."""
+@coroutine
+def result_of(steps: AskingFor[T]) -> AskingFor[T]:
+    """Wait, in a coroutine, for the end of what asks."""
+    return (yield from steps)
 
-    request: JudgeRequest
 
-    def __await__(self) -> AskingFor[Reply]:
-        [reply] = yield [self.request]
-        return reply
+def _put(request: JudgeRequest) -> AskingFor[Reply]:
+    [reply] = yield [request]
+    return reply
 
 
 def together(
@@ -268,26 +269,22 @@ def together(
     return ends
 
 
-@dataclass(frozen=True, slots=True)
-class Together(Generic[T]):
-    """Waits for several coroutines that ask; the first one that raises ends it."""
+def _all_of(walks: Sequence[Coroutine[Any, Any, T]]) -> AskingFor[list[T]]:
+    """Put the questions of several coroutines together; the first one that raises ends it."""
 
-    walks: Sequence[Coroutine[Any, Any, T]]
+    def fault(_: int, error: Exception) -> T:
+        raise error
 
-    def __await__(self) -> AskingFor[list[T]]:
-        def fault(_: int, error: Exception) -> T:
-            raise error
-
-        steps = together({at: each.__await__() for at, each in enumerate(self.walks)}, fault)
-        try:
-            requests = next(steps)
-            while True:
-                requests = steps.send((yield [request for _, request in requests]))
-        except StopIteration as end:
-            return [end.value[at] for at in range(len(self.walks))]
-        finally:
-            for walk in self.walks:
-                walk.close()
+    steps = together({at: each.__await__() for at, each in enumerate(walks)}, fault)
+    try:
+        requests = next(steps)
+        while True:
+            requests = steps.send((yield [request for _, request in requests]))
+    except StopIteration as end:
+        return [end.value[at] for at in range(len(walks))]
+    finally:
+        for walk in walks:
+            walk.close()
 
 
 class _RunJudge:
@@ -299,7 +296,7 @@ class _RunJudge:
         Raises:
             JudgeError: There is no answer, however often it was put.
         """
-        reply = await _Put(request)
+        reply = await result_of(_put(request))
         if isinstance(reply, JudgeError):
             raise reply
         return reply
@@ -325,4 +322,4 @@ class TaskJudge(JudgeCaller):
 
     async def gather(self, walks: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         """Wait for several that ask; their questions are put at the same time."""
-        return await Together(walks)
+        return await result_of(_all_of(walks))

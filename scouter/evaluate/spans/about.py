@@ -8,38 +8,10 @@ from typing import Final, TypeAlias
 from scouter.evaluate.results.task_result import MOST_SPAN_IDS
 from scouter.evaluate.spans.filters import mask_key
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.tasks.agent import (
-    AgentAssertion,
-    EmptyResultCountAssertion,
-    GuardrailActionAssertion,
-    GuardrailCountAssertion,
-    GuardrailVerdictAssertion,
-    RepeatedToolCallCountAssertion,
-    ResponseCitesResultAssertion,
-    ToolArgumentAssertion,
-    ToolCallCountAssertion,
-    ToolCalledAssertion,
-    ToolCalledWithArgsAssertion,
-    ToolCallSequenceAssertion,
-    ToolErrorAssertion,
-    ToolErrorCountAssertion,
-    ToolNotCalledAssertion,
-    ToolResultAssertion,
-    UnrecoveredToolErrorCountAssertion,
-    UnsourcedArgumentCountAssertion,
-)
+from scouter.evaluate.tasks import agent, trace
+from scouter.evaluate.tasks.agent import AgentAssertion
 from scouter.evaluate.tasks.span_filter import SequenceFilter, SpanFilter
-from scouter.evaluate.tasks.trace import (
-    AttributeFilterAssertion,
-    SpanAggregationAssertion,
-    SpanAttributeAssertion,
-    SpanCountAssertion,
-    SpanDurationAssertion,
-    SpanExistsAssertion,
-    SpanSequenceAssertion,
-    SpanSetAssertion,
-    TraceAssertion,
-)
+from scouter.evaluate.tasks.trace import TraceAssertion
 from scouter.model.genai.names import is_called
 
 
@@ -107,17 +79,19 @@ def compile_find(assertion: TraceAssertion) -> Find:
         selected is in the tree, once the task has run.
     """
     match assertion:
-        case SpanSequenceAssertion(span_names=names) | SpanSetAssertion(span_names=names):
+        case (
+            trace.SpanSequenceAssertion(span_names=names) | trace.SpanSetAssertion(span_names=names)
+        ):
             return _named(names)
         case (
-            SpanCountAssertion(filter=filter)
-            | SpanExistsAssertion(filter=filter)
-            | SpanDurationAssertion(filter=filter)
-            | SpanAttributeAssertion(filter=filter)
-            | SpanAggregationAssertion(filter=filter)
+            trace.SpanCountAssertion(filter=filter)
+            | trace.SpanExistsAssertion(filter=filter)
+            | trace.SpanDurationAssertion(filter=filter)
+            | trace.SpanAttributeAssertion(filter=filter)
+            | trace.SpanAggregationAssertion(filter=filter)
         ):
             return _selected(filter)
-        case AttributeFilterAssertion(key=key):
+        case trace.AttributeFilterAssertion(key=key):
             return lambda tree: _first(
                 compress(tree.span_ids, [key in span.attributes for span in tree.spans])
             )
@@ -133,29 +107,32 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
     """
     match assertion:
         case (
-            ToolCalledAssertion(name=name)
-            | ToolNotCalledAssertion(name=name)
-            | ToolCalledWithArgsAssertion(name=name)
-            | ToolArgumentAssertion(name=name)
-            | ToolResultAssertion(name=name)
-            | ToolErrorAssertion(name=name)
-            | ToolCallCountAssertion(name=name)
-            | RepeatedToolCallCountAssertion(name=name)
-            | ResponseCitesResultAssertion(name=name)
-            | EmptyResultCountAssertion(name=name)
+            agent.ToolCalledAssertion(name=name)
+            | agent.ToolNotCalledAssertion(name=name)
+            | agent.ToolCalledWithArgsAssertion(name=name)
+            | agent.ToolArgumentAssertion(name=name)
+            | agent.ToolResultAssertion(name=name)
+            | agent.ToolErrorAssertion(name=name)
+            | agent.ToolCallCountAssertion(name=name)
+            | agent.RepeatedToolCallCountAssertion(name=name)
+            | agent.ResponseCitesResultAssertion(name=name)
+            | agent.EmptyResultCountAssertion(name=name)
         ):
             return _calls(None if name is None else (name,))
-        case ToolCallSequenceAssertion(names=names):
+        case agent.ToolCallSequenceAssertion(names=names):
             return _calls(names)
-        case ToolErrorCountAssertion(name=name) | UnrecoveredToolErrorCountAssertion(name=name):
+        case (
+            agent.ToolErrorCountAssertion(name=name)
+            | agent.UnrecoveredToolErrorCountAssertion(name=name)
+        ):
             return _calls(None if name is None else (name,), failed=True)
         case (
-            GuardrailVerdictAssertion(name=name)
-            | GuardrailActionAssertion(name=name)
-            | GuardrailCountAssertion(name=name)
+            agent.GuardrailVerdictAssertion(name=name)
+            | agent.GuardrailActionAssertion(name=name)
+            | agent.GuardrailCountAssertion(name=name)
         ):
             return _guardrails(name)
-        case UnsourcedArgumentCountAssertion():
+        case agent.UnsourcedArgumentCountAssertion():
             return _calls(None)
         case _:
             return _last_answer if assertion.kind in _LAST_ANSWER else _model_calls

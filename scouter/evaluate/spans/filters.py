@@ -23,30 +23,8 @@ from scouter.evaluate.spans.tree import (
     parents_of,
     unite,
 )
-from scouter.evaluate.tasks.span_filter import (
-    AncestorOfFilter,
-    AndFilter,
-    ByKindFilter,
-    ByNameFilter,
-    ByNamePatternFilter,
-    ByScopeFilter,
-    ByServiceFilter,
-    ChildOfFilter,
-    DescendantOfFilter,
-    NotFilter,
-    OrFilter,
-    ParentOfFilter,
-    SequenceFilter,
-    SpanFilter,
-    SpanStatus,
-    WithAttributeFilter,
-    WithAttributeValueFilter,
-    WithDurationFilter,
-    WithEventAttributeFilter,
-    WithEventAttributeValueFilter,
-    WithEventFilter,
-    WithStatusFilter,
-)
+from scouter.evaluate.tasks import span_filter
+from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.lookup import KIND_KEYS
 from scouter.model.genai.reader import kind_of
@@ -128,26 +106,26 @@ def compile_test(filter: SpanFilter) -> Test:
     """
     parts = [compile_test(part) for part in filter.inner()]
     match filter:
-        case AndFilter():
+        case span_filter.AndFilter():
             return lambda span: all(part(span) for part in parts)
-        case OrFilter():
+        case span_filter.OrFilter():
             return lambda span: any(part(span) for part in parts)
-        case NotFilter():
+        case span_filter.NotFilter():
             return lambda span: not parts[0](span)
-        case ByNameFilter(name=wanted):
+        case span_filter.ByNameFilter(name=wanted):
             return lambda span: span.name == wanted
-        case ByNamePatternFilter(pattern=text):
+        case span_filter.ByNamePatternFilter(pattern=text):
             found_in = compile_pattern(text, "SpanFilter.by_name_pattern").found_in
             return lambda span: found_in(span.name)
-        case WithAttributeFilter(key=key):
+        case span_filter.WithAttributeFilter(key=key):
             return lambda span: has_attribute(span.attributes, key)
-        case WithStatusFilter(status=status):
+        case span_filter.WithStatusFilter(status=status):
             code = _STATUS[status]
             return lambda span: span.status == code
-        case ByKindFilter(span_kind=name):
+        case span_filter.ByKindFilter(span_kind=name):
             kind = SpanKind[name.upper()]
             return lambda span: span.kind == kind
-        case WithDurationFilter() as bounds:
+        case span_filter.WithDurationFilter() as bounds:
             low, high = _bounds_ns(bounds)
             return lambda span: low <= span.duration_ns <= high
         case _:
@@ -163,19 +141,19 @@ def _joined(filter: SpanFilter) -> MaskOf | None:
     """Build a filter that is made of filters."""
     parts = [compile_mask(part) for part in filter.inner()]
     match filter:
-        case AndFilter():
+        case span_filter.AndFilter():
             return lambda tree: intersect([part(tree) for part in parts])
-        case OrFilter():
+        case span_filter.OrFilter():
             return lambda tree: unite([part(tree) for part in parts])
-        case NotFilter():
+        case span_filter.NotFilter():
             return lambda tree: invert(parts[0](tree))
-        case ChildOfFilter():
+        case span_filter.ChildOfFilter():
             return lambda tree: children(parts[0](tree), tree.parents_at)
-        case ParentOfFilter():
+        case span_filter.ParentOfFilter():
             return lambda tree: parents_of(parts[0](tree), tree.parents_at)
-        case DescendantOfFilter():
+        case span_filter.DescendantOfFilter():
             return lambda tree: descendants(parts[0](tree), tree.parents_at, tree.top_down)
-        case AncestorOfFilter():
+        case span_filter.AncestorOfFilter():
             return lambda tree: ancestors(parts[0](tree), tree.parents_at, tree.top_down)
         case _:
             return None
@@ -183,23 +161,23 @@ def _joined(filter: SpanFilter) -> MaskOf | None:
 
 def _of_single_spans(filter: SpanFilter) -> MaskOf:
     match filter:
-        case ByNameFilter(name=wanted):
+        case span_filter.ByNameFilter(name=wanted):
             return lambda tree: bytes([name == wanted for name in tree.names])
-        case ByNamePatternFilter(pattern=text):
+        case span_filter.ByNamePatternFilter(pattern=text):
             return _name_pattern(text)
-        case WithAttributeFilter(key=key):
+        case span_filter.WithAttributeFilter(key=key):
             return lambda tree: bytes([has_attribute(span.attributes, key) for span in tree.spans])
-        case WithStatusFilter(status=status):
+        case span_filter.WithStatusFilter(status=status):
             code = _STATUS[status]
             if code is StatusCode.ERROR:
                 return lambda tree: tree.errors
             return lambda tree: bytes([span.status == code for span in tree.spans])
-        case ByKindFilter(span_kind=name):
+        case span_filter.ByKindFilter(span_kind=name):
             kind = SpanKind[name.upper()]
             return lambda tree: bytes([span.kind == kind for span in tree.spans])
-        case WithDurationFilter() as bounds:
+        case span_filter.WithDurationFilter() as bounds:
             return _duration(bounds)
-        case SequenceFilter():
+        case span_filter.SequenceFilter():
             raise ConfigError(
                 "SpanFilter.sequence selects runs of spans; it works with span_count and "
                 "span_exists, and not inside another filter"
@@ -212,7 +190,7 @@ def _of_single_spans(filter: SpanFilter) -> MaskOf:
 def _single(filter: SpanFilter) -> Test:
     """Build the test of a filter that looks at one span alone."""
     match filter:
-        case WithAttributeValueFilter(key=key, value=value):
+        case span_filter.WithAttributeValueFilter(key=key, value=value):
             kind = _kind_meant(key, value)
             if kind is not None:
                 return lambda span: (
@@ -221,9 +199,9 @@ def _single(filter: SpanFilter) -> Test:
                     else kind_of(span) is kind
                 )
             return lambda span: _has(span.attributes, key, value)
-        case ByServiceFilter(name=service):
+        case span_filter.ByServiceFilter(name=service):
             return lambda span: span.resource.service_name == service
-        case ByScopeFilter(name=scope, version=version):
+        case span_filter.ByScopeFilter(name=scope, version=version):
             return lambda span: (
                 span.scope.name == scope and (version is None or span.scope.version == version)
             )
@@ -233,13 +211,13 @@ def _single(filter: SpanFilter) -> Test:
 
 def _event(filter: SpanFilter) -> Test:
     match filter:
-        case WithEventFilter(name=name):
+        case span_filter.WithEventFilter(name=name):
             return lambda span: any(event.name == name for event in span.events)
-        case WithEventAttributeFilter(name=name, key=key):
+        case span_filter.WithEventAttributeFilter(name=name, key=key):
             return lambda span: any(
                 event.name == name and has_attribute(event.attributes, key) for event in span.events
             )
-        case WithEventAttributeValueFilter(name=name, key=key, value=value):
+        case span_filter.WithEventAttributeValueFilter(name=name, key=key, value=value):
 
             def matches(event: SpanEvent) -> bool:
                 return event.name == name and _has(event.attributes, key, value)
@@ -281,7 +259,9 @@ def compile_missing(filter: SpanFilter) -> Callable[[SpanTree], str]:
 
 
 def _keys(filter: SpanFilter) -> Iterator[str]:
-    is_of_attribute = isinstance(filter, WithAttributeFilter | WithAttributeValueFilter)
+    is_of_attribute = isinstance(
+        filter, span_filter.WithAttributeFilter | span_filter.WithAttributeValueFilter
+    )
     if is_of_attribute and not filter.key.startswith(_OF_FAILURES):
         yield filter.key
     for part in filter.inner():
@@ -299,13 +279,13 @@ def _name_pattern(text: str) -> MaskOf:
     return mask_of
 
 
-def _duration(bounds: WithDurationFilter) -> MaskOf:
+def _duration(bounds: span_filter.WithDurationFilter) -> MaskOf:
     low, high = _bounds_ns(bounds)
     if low > 0:  # a clock that ran backwards makes a duration of 0, which is too short anyhow
         return lambda tree: bytes([low <= s.end_ns - s.start_ns <= high for s in tree.spans])
     return lambda tree: bytes([s.end_ns - s.start_ns <= high for s in tree.spans])
 
 
-def _bounds_ns(bounds: WithDurationFilter) -> tuple[int, float]:
+def _bounds_ns(bounds: span_filter.WithDurationFilter) -> tuple[int, float]:
     low = 0 if bounds.min_ms is None else round(bounds.min_ms * 1e6)
     return low, math.inf if bounds.max_ms is None else round(bounds.max_ms * 1e6)

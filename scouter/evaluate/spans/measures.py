@@ -18,22 +18,9 @@ from scouter.evaluate.spans.filters import (
     has_attribute,
 )
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks import trace
 from scouter.evaluate.tasks.span_filter import SpanFilter, WithAttributeFilter
-from scouter.evaluate.tasks.trace import (
-    AggregationType,
-    ModelCallCountAssertion,
-    ModelCostAssertion,
-    ModelTokensAssertion,
-    SpanAggregationAssertion,
-    SpanAttributeAssertion,
-    SpanCountAssertion,
-    SpanDurationAssertion,
-    SpanExistsAssertion,
-    SpanSequenceAssertion,
-    SpanSetAssertion,
-    TraceAssertion,
-    TraceAttributeAssertion,
-)
+from scouter.evaluate.tasks.trace import AggregationType, TraceAssertion
 from scouter.model.genai.acts import Act
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.reader import kind_of as kind_of_span
@@ -155,30 +142,32 @@ def compile_measure(assertion: TraceAssertion) -> Measure:
         ConfigError: The filter cannot be used for this assertion, or has a bad pattern.
     """
     match assertion:
-        case SpanSequenceAssertion(span_names=names):
+        case trace.SpanSequenceAssertion(span_names=names):
             wanted_names = tuple(names)
             return lambda tree: tree.names == wanted_names
-        case SpanSetAssertion(span_names=names):
+        case trace.SpanSetAssertion(span_names=names):
             wanted = set(names)
             return lambda tree: wanted.issubset(tree.names)
-        case SpanCountAssertion(filter=filter):
+        case trace.SpanCountAssertion(filter=filter):
             return _count(filter)
-        case SpanExistsAssertion(filter=filter):
+        case trace.SpanExistsAssertion(filter=filter):
             count = _count(filter)
             return lambda tree: count(tree) > 0
-        case SpanDurationAssertion(filter=filter):
+        case trace.SpanDurationAssertion(filter=filter):
             return _duration(filter)
-        case SpanAttributeAssertion(filter=filter, attribute_key=key):
+        case trace.SpanAttributeAssertion(filter=filter, attribute_key=key):
             return _attribute(filter, key)
-        case SpanAggregationAssertion(filter=filter, attribute_key=key, aggregation=aggregation):
+        case trace.SpanAggregationAssertion(
+            filter=filter, attribute_key=key, aggregation=aggregation
+        ):
             return _aggregation(filter, key, aggregation)
-        case ModelCallCountAssertion(agent=agent):
+        case trace.ModelCallCountAssertion(agent=agent):
             return lambda tree: len(model_calls(tree, agent))
-        case ModelTokensAssertion(agent=agent, part=part):
+        case trace.ModelTokensAssertion(agent=agent, part=part):
             return lambda tree: tokens(tree, agent, part).number
-        case ModelCostAssertion(agent=agent):
+        case trace.ModelCostAssertion(agent=agent):
             return lambda tree: cost(tree, agent)[0]
-        case TraceAttributeAssertion(attribute_key=key):
+        case trace.TraceAttributeAssertion(attribute_key=key):
             return lambda tree: _root_attribute(tree, key)
         case _:
             return _of_trace(assertion.kind)
@@ -279,7 +268,7 @@ def _reduce(aggregation: AggregationType, key: str, values: list[JsonValue]) -> 
     return total if aggregation is AggregationType.Sum else total / len(numbers)
 
 
-def compile_lacking(assertion: SpanAggregationAssertion) -> Callable[[SpanTree], str]:
+def compile_lacking(assertion: trace.SpanAggregationAssertion) -> Callable[[SpanTree], str]:
     """Prepare to name a span whose value an aggregate lacks, in words; empty for a whole one.
 
     A span lacks the value if it has not the attribute, and one of its kind has: another call of a
@@ -311,11 +300,11 @@ def compile_lacking(assertion: SpanAggregationAssertion) -> Callable[[SpanTree],
 
 
 def compile_unstated(
-    assertion: ModelTokensAssertion | ModelCostAssertion,
+    assertion: trace.ModelTokensAssertion | trace.ModelCostAssertion,
 ) -> Callable[[SpanTree], str]:
     """Prepare to name a model's call that a sum lacks, in words; empty for a whole one."""
     agent = assertion.agent
-    if isinstance(assertion, ModelCostAssertion):
+    if isinstance(assertion, trace.ModelCostAssertion):
         return lambda tree: cost(tree, agent)[1]
     part = assertion.part
     return lambda tree: tokens(tree, agent, part).missing

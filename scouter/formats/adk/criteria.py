@@ -7,7 +7,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.files.read import Document, Loc, read_document
+from scouter.evaluate.files.field_errors import Loc
+from scouter.evaluate.files.read import Document, read_document
 
 FILES: Final = ("test_config.json", "eval_config.json")
 """Names of the file beside an eval set; the first that is there is read."""

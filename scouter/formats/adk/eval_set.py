@@ -12,7 +12,8 @@ from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.files.read import Document, Loc, read_document
+from scouter.evaluate.files.field_errors import Loc
+from scouter.evaluate.files.read import Document, read_document
 
 Row: TypeAlias = dict[str, JsonValue]
 _Fields: TypeAlias = Mapping[str, JsonValue]

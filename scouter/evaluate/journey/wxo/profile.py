@@ -20,7 +20,6 @@ from scouter.evaluate.journey.message import (
     TOOL_RESPONSE,
     Agents,
     JourneyMessage,
-    RequestedCall,
 )
 from scouter.evaluate.journey.result import (
     ArgumentMatch,
@@ -38,6 +37,7 @@ from scouter.evaluate.journey.sound import text_match_word
 from scouter.evaluate.journey.wxo import arguments
 from scouter.evaluate.journey.wxo.arguments import Client, NoClientError
 from scouter.evaluate.judge.port import JudgeError
+from scouter.model.agent_work import ToolCall
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Texts:
     met_count: int
 
 
-def first_call(message: JourneyMessage) -> RequestedCall | None:
+def first_call(message: JourneyMessage) -> ToolCall | None:
     """The one call of a message that the original looks at."""
     return message.calls[0] if message.calls else None
 
@@ -205,7 +205,7 @@ def evaluate_as_original(
     return result_of(run)
 
 
-def _arguments(call: RequestedCall) -> Mapping[str, JsonValue]:
+def _arguments(call: ToolCall) -> Mapping[str, JsonValue]:
     found = call.arguments
     if isinstance(found, str):
         with suppress(ValueError, RecursionError):
@@ -359,7 +359,7 @@ def _parameters(run: Run) -> Iterable[tuple[str, Measure]]:
     return [("tool_parameter_f1", value if goals else None)]
 
 
-def _parsed(call: RequestedCall) -> Any:  # noqa: ANN401 - whatever the model wrote
+def _parsed(call: ToolCall) -> Any:  # noqa: ANN401 - whatever the model wrote
     """The arguments as JSON of any kind; nothing is an empty object."""
     written_args = call.arguments or {}
     return json.loads(written_args) if isinstance(written_args, str) else written_args
