@@ -17,7 +17,7 @@ from scouter.evaluate.tasks.score import ScoreRule
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.agent_work import CallsToldBy
 from scouter.model.record import DriftType, EvalRecord
-from scouter.model.visible import did_you_mean
+from scouter.model.visible import did_you_mean, or_meant
 
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
@@ -51,8 +51,8 @@ def find_profile(name_or_path: str | Path) -> Path:
     if path.suffix in _SUFFIXES or path.is_file():
         if path.is_file():
             return path
-        question = did_you_mean(str(path), map(str, _files_beside(path)))
-        raise ConfigError(f"no profile file {str(path)!r}" + (f"; {question}" if question else ""))
+        question = or_meant(str(path), map(str, _files_beside(path)))
+        raise ConfigError(f"no profile file {str(path)!r}{question}")
     shipped = shipped_folder() / f"{path.name}.yaml"
     if path.name == str(name_or_path) and shipped.is_file():
         return shipped

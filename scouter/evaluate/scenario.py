@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
+from operator import not_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
@@ -90,10 +91,6 @@ def _read_list(value: object) -> object:
     return [] if value is None else value
 
 
-def _is_empty(value: list[str]) -> bool:
-    return not value
-
-
 class EvalScenario(TasksByKind, BaseModel):
     """One scenario: a first query, the course of the conversation, and the demands on its end.
 
@@ -140,7 +137,7 @@ class EvalScenario(TasksByKind, BaseModel):
     tasks: TaskList = ()
     metadata: dict[str, JsonValue] | None = None
     tags: Annotated[list[Tag], BeforeValidator(_read_list)] = Field(
-        default_factory=list, exclude_if=_is_empty
+        default_factory=list, exclude_if=not_
     )
     required: bool = Field(default=False, exclude_if=False.__eq__)
     unreviewed: bool = Field(default=False, exclude_if=False.__eq__)

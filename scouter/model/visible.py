@@ -41,6 +41,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
+def or_meant(name: str, known: Iterable[str]) -> str:
+    """Word the question as the end of a sentence: `; did you mean 'airline'?`, or nothing."""
+    question = did_you_mean(name, known)
+    return f"; {question}" if question else ""
+
+
 def _fold(name: str) -> str:
     return "".join(letter for letter in name[:_LONGEST].casefold() if letter not in "-_ ")
 

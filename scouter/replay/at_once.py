@@ -10,16 +10,11 @@ F = TypeVar("F", bound=Callable[..., object])
 _AT_ONCE: Final[dict[object, Callable[[Any], bool]]] = {}
 
 
-def always(_: object) -> bool:
-    """Say so for every object."""
-    return True
-
-
-def over_at_once(when: Callable[[Any], bool]) -> Callable[[F], F]:
+def over_at_once(when: Callable[[Any], bool] = lambda _: True) -> Callable[[F], F]:
     """Mark a method that needs no thread, as it only hands over or does nothing.
 
     Args:
-        when: Says so for an object with this method.
+        when: Says so for an object with this method; by default for each.
     """
 
     def mark(function: F) -> F:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeAlias, TypeVar
+from typing import Final, Self, TypeAlias, TypeVar
 
 from scouter.evaluate.judge.loops import awaited
 from scouter.replay.at_once import is_over_at_once
@@ -59,27 +59,6 @@ T = TypeVar("T")
 
 Work: TypeAlias = Callable[[], object]
 Answer: TypeAlias = tuple[object, BaseException | None]
-
-
-class Calls(Protocol):
-    """Calls functions and waits for their results."""
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Event loop in which async functions run; None if there was none so far."""
-        ...
-
-    async def call(self, function: Callable[..., object], *args: object) -> object:
-        """Call a plain or an async function; give back its result or raise its exception."""
-        ...
-
-    async def sleep(self, seconds: float) -> object:
-        """Wait."""
-        ...
-
-    def close(self) -> None:
-        """Let go of threads and event loops."""
-        ...
 
 
 class DirectCalls:
@@ -191,6 +170,10 @@ class LoopCalls:
         if self._work is not None:
             self._work.put(None)
             self._work = None
+
+
+Calls: TypeAlias = DirectCalls | LoopCalls
+"""Calls functions, plain and async, and waits for their results or exceptions."""
 
 
 def _serve(work: "SimpleQueue[tuple[Work, Callable[[Answer], None]] | None]") -> None:

@@ -9,7 +9,7 @@ from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.results.provenance import name_of
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import answering as agent_of
-from scouter.replay.at_once import always, is_async, over_at_once
+from scouter.replay.at_once import is_async, over_at_once
 from scouter.replay.turn import Turn, running_conversation
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Hooks:
         reply = getattr(self.simulated_user_fn, "reply", None)
         return reply if callable(reply) else self.simulated_user_fn
 
-    @over_at_once(always)
+    @over_at_once()
     def build_scenario_response(
         self, scenario: "EvalScenario", response: Response, history: list[Turn]
     ) -> Response:
@@ -181,15 +181,15 @@ class Hooks:
         """
         return response
 
-    @over_at_once(always)
+    @over_at_once()
     def on_scenario_start(self, scenario: "EvalScenario") -> Any:  # noqa: ANN401 - may be async
         """Called before the first message of each try of each attempt."""
 
-    @over_at_once(always)
+    @over_at_once()
     def on_scenario_complete(self, scenario: "EvalScenario", response: Response) -> Any:  # noqa: ANN401 - may be async
         """Called after each attempt that did not fail, with the response that its tasks read."""
 
-    @over_at_once(always)
+    @over_at_once()
     def on_evaluation_complete(self, results: "ScenarioEvalResults") -> Any:  # noqa: ANN401 - may be async
         """Called once at the end; the results that it returns are what `run` returns."""
         return results

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 from scouter.drift.profile import AgentEvalProfile, find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.model.visible import did_you_mean, some_of
+from scouter.model.visible import or_meant, some_of
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import makes_agents, misfit
 from scouter.replay.hooks import SimulatedUserFn
@@ -54,7 +54,7 @@ def load_object(reference: str, what: str) -> Any:  # noqa: ANN401 - anything ca
         if not hasattr(found, part):
             raise ConfigError(
                 f"{what} {reference!r}: {walked} has no {part!r}; it has {_public(found)}"
-                f"{_hint(part, (name for name in dir(found) if name[:1] != '_'))}"
+                f"{or_meant(part, (name for name in dir(found) if name[:1] != '_'))}"
             )
         found, walked = getattr(found, part), f"{walked}.{part}"
     return found
@@ -71,18 +71,13 @@ def _import(name: str, lead: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise ConfigError(
                 f"{lead}: no module {error.name!r} in {folder} or among the installed packages"
-                f"{_hint(error.name, _modules_beside(error.name, folder))}"
+                f"{or_meant(error.name, _modules_beside(error.name, folder))}"
             ) from error
         raise ConfigError(f"{lead}: {_failed(name, error)}") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a module does when it is imported
         raise ConfigError(f"{lead}: {_failed(name, error)}") from error
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    question = did_you_mean(name, known)
-    return f"; {question}" if question else ""
 
 
 def _modules_beside(name: str, folder: str) -> list[str]:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scouter.drift.profile import AgentEvalProfile
@@ -489,7 +489,4 @@ def _not_judged(item: Collected, error: str) -> RecordResult:
 def _cut(judged: RecordResult, error: str) -> RecordResult:
     """The results of a conversation whose end was not seen: what passed so far is not decided."""
     tasks = tuple(cut_short(task, error) for task in judged.tasks)
-    return RecordResult(
-        judged.record_uid, judged.record_id, judged.session_id, judged.trace_id,
-        record_outcome(tasks), tasks, judged.created_ns, judged.duration_ns,
-    )  # fmt: skip
+    return replace(judged, outcome=record_outcome(tasks), tasks=tasks)

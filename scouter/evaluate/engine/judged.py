@@ -231,8 +231,7 @@ def evaluate_records(
     questions = _questions(plan, records, trees)
     if judge is None or not plan.has_judges:
         return _evaluate_plainly(questions)
-    answering, limit = as_judge(judge), _checked(concurrency)
-    return run_apart(lambda: JudgedRun(answering, limit).evaluate(questions))
+    return run_apart(lambda: evaluate_each(questions, judge, concurrency))
 
 
 async def evaluate_records_async(
@@ -272,7 +271,7 @@ async def evaluate_each(
     """Judge records like `evaluate_records_async`, each by a plan of its own."""
     if judge is None or not any(plan.has_judges for plan, _, _ in questions):
         return await asyncio.to_thread(_evaluate_plainly, questions)
-    return await JudgedRun(as_judge(judge), _checked(concurrency), backoff).evaluate(questions)
+    return await _JudgedRun(as_judge(judge), _checked(concurrency), backoff).evaluate(questions)
 
 
 def _questions(plan: Plan, records: Sequence[EvalRecord], trees: Trees) -> list[Question]:
@@ -293,7 +292,7 @@ def _checked(concurrency: object) -> int:
     return concurrency
 
 
-class JudgedRun:
+class _JudgedRun:
     """One evaluation with a judge: its questions share one bound.
 
     Args:

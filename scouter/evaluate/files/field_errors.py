@@ -71,15 +71,15 @@ def _words(details: ErrorDetails, model: object) -> tuple[Loc, str, str | None]:
     if kind == "union_tag_invalid":
         tag = str(context.get("tag"))
         place = (*loc, *_QUOTED.findall(str(context.get("discriminator"))))
-        return place, f"{_short(tag)} does not fit", _one_of(tag, str(context["expected_tags"]))
+        return place, f"{short(tag)} does not fit", _one_of(tag, str(context["expected_tags"]))
     if kind == "union_tag_not_found":
         return loc, message, None
     if kind in {"enum", "literal_error"}:
         found = details["input"]
-        return loc, f"{_short(found)} does not fit", _one_of(found, str(context["expected"]))
+        return loc, f"{short(found)} does not fit", _one_of(found, str(context["expected"]))
     if message.startswith("Input should be "):
         wanted = message.removeprefix("Input should be ")
-        return loc, f"{_short(details['input'])} does not fit", wanted
+        return loc, f"{short(details['input'])} does not fit", wanted
     return loc, message, None
 
 
@@ -242,6 +242,7 @@ def _field_of(value: JsonValue, loc: Loc, name: str) -> Loc:
     return (*loc, name) if isinstance(task, dict) and name and name in task else loc
 
 
-def _short(value: object, limit: int = 60) -> str:
+def short(value: object, limit: int = 60) -> str:
+    """A value as Python writes it, cut behind some characters."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -50,6 +50,12 @@ class Document:
     line: int | None = None
     """Set where the whole document stands on one line, as in JSON lines."""
 
+    def inside(self, key: str) -> tuple[JsonValue, Loc]:
+        """The value under a key, and its place; the whole document where it has none."""
+        if isinstance(self.value, dict) and key in self.value:
+            return self.value[key], (key,)
+        return self.value, ()
+
     def line_of(self, loc: Loc = ()) -> int | None:
         """Line of the value at a place, or of the nearest one above it that exists."""
         return self.line if self.line is not None else self.find_line(loc)

@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.files.field_errors import Loc
-from scouter.model.visible import did_you_mean
+from scouter.evaluate.files.field_errors import Loc, short
+from scouter.evaluate.files.read import dotted
+from scouter.model.visible import or_meant
 
 Edges: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -115,9 +116,8 @@ class Fault:
     expected: str | None = None
 
     def __str__(self) -> str:
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.loc)
         wanted = f"; expected {self.expected}" if self.expected else ""
-        return f"{place.lstrip('.')}: {self.problem}{wanted}".lstrip(": ")
+        return f"{dotted(self.loc)}: {self.problem}{wanted}".lstrip(": ")
 
 
 def faults_of(value: JsonValue, *, is_lenient: bool = False) -> list[Fault]:
@@ -187,8 +187,8 @@ def _of_details(value: _Object, *, is_lenient: bool) -> Iterator[Fault]:
         goal = cast("dict[str, Any]", detail)
         kind = goal.get("type")
         if kind not in (*TYPES, *DEAD_TYPES):
-            hint = did_you_mean(str(kind), TYPES)
-            yield _missing(goal, (*loc, "type"), _one_of(TYPES) + (f"; {hint}" if hint else ""))
+            expected = _one_of(TYPES) + or_meant(str(kind), TYPES)
+            yield _missing(goal, (*loc, "type"), expected)
         elif as_check(goal) is not None or (kind == "assert_llm" and not is_lenient):
             yield from _of_check(goal, loc)
         else:
@@ -237,8 +237,7 @@ def _of_strategies(
     flat = flatten(args)
     for name, strategy in strategies.items():
         if strategy not in STRATEGIES:
-            hint = did_you_mean(str(strategy), STRATEGIES)
-            words = _one_of(STRATEGIES) + (f"; {hint}" if hint else "")
+            words = _one_of(STRATEGIES) + or_meant(str(strategy), STRATEGIES)
             yield Fault(loc=(*loc, name), problem=f"{strategy!r} is no strategy", expected=words)
         known = name in flat or name in args or any(path.startswith(f"{name}.") for path in flat)
         if args and not known:
@@ -281,9 +280,9 @@ def _of_strict_goal(goal: _Object, loc: Loc) -> Iterator[Fault]:
 def _of_spelling(value: _Object, loc: Loc, known: Sequence[str]) -> Iterator[Fault]:
     """Unknown fields are foreign notes, but for those that are nearly a field."""
     for name in value.keys() - {*known}:
-        hint = did_you_mean(name, [each for each in known if value.get(each) is None])
+        hint = or_meant(name, [each for each in known if value.get(each) is None])
         if hint:
-            yield Fault(loc=(*loc, name), problem=f"there is no such field; {hint}")
+            yield Fault(loc=(*loc, name), problem=f"there is no such field{hint}")
 
 
 def _of_names(value: _Object) -> Iterator[Fault]:
@@ -333,13 +332,12 @@ def _of_graph(value: _Object) -> Iterator[Fault]:
 def _missing(holder: _Object, loc: Loc, expected: str) -> Fault:
     name = loc[-1]
     found = cast("object", holder.get(str(name)))
-    problem = "the field is missing" if name not in holder else f"{_short(found)} does not fit"
+    problem = "the field is missing" if name not in holder else f"{short(found)} does not fit"
     return Fault(loc=loc, problem=problem, expected=expected)
 
 
 def _unknown(loc: Loc, name: object, known: Mapping[str, object]) -> Fault:
-    hint = did_you_mean(str(name), known)
-    problem = f"goal_details has no {name!r}" + (f"; {hint}" if hint else "")
+    problem = f"goal_details has no {name!r}{or_meant(str(name), known)}"
     return Fault(loc=loc, problem=problem, expected="names of goal_details")
 
 
@@ -357,8 +355,3 @@ def _is_texts(value: object) -> bool:
 
 def _one_of(words: Sequence[str]) -> str:
     return ", ".join(words[:-1]) + (" or " if words[:-1] else "") + "".join(words[-1:])
-
-
-def _short(value: object, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -22,7 +22,7 @@ from pydantic.errors import PydanticUserError
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import load_model
 from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS as MAX_FILLED
-from scouter.evaluate.judge.prompt_text import bind, rename
+from scouter.evaluate.judge.prompt_text import as_text, literal, with_variables
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import split_templates
 from scouter.model.json_value import to_json_value
@@ -412,7 +412,9 @@ class Prompt(BaseModel):
         given = values if name is None else {name: value, **values}
         self._check_known(given)
         plain = {each: to_json_value(content) for each, content in given.items()}
-        return self._with_texts(lambda text: bind(text, plain))
+        return self._with_variables(
+            lambda path: literal(as_text(plain[path])) if path in plain else f"${{{path}}}"
+        )
 
     def renamed(self, paths: Mapping[str, str]) -> "Prompt":
         """Let variables read from other paths.
@@ -428,7 +430,7 @@ class Prompt(BaseModel):
             pydantic.ValidationError: A new path is none.
         """
         self._check_known(paths)
-        return self._with_texts(lambda text: rename(text, paths))
+        return self._with_variables(lambda path: f"${{{paths.get(path, path)}}}")
 
     def _check_known(self, names: Iterable[str]) -> None:
         known = self.parameters
@@ -437,11 +439,12 @@ class Prompt(BaseModel):
                 there = ", ".join(known) or "none"
                 raise ConfigError(f"the prompt has no variable {each!r}; its variables are {there}")
 
-    def _with_texts(self, change: Callable[[str], str]) -> "Prompt":
+    def _with_variables(self, put: Callable[[str], str]) -> "Prompt":
         fields = {"messages": self.messages, "system_instructions": self.system_instructions}
         changed = {
             where: tuple(
-                each.model_copy(update={"content": change(each.content)}) for each in messages
+                each.model_copy(update={"content": with_variables(each.content, put)})
+                for each in messages
             )
             for where, messages in fields.items()
         }

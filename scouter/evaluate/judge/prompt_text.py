@@ -1,7 +1,7 @@
 """Variables in the messages of a prompt: `${path}`, found and filled in."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Final
 
 from pydantic import JsonValue
@@ -49,33 +49,18 @@ def as_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def bind(text: str, values: Mapping[str, JsonValue]) -> str:
-    """Put values in for some of the variables of a text.
+def with_variables(text: str, put: Callable[[str], str]) -> str:
+    """Change the variables of a text.
 
     Args:
         text: A text with paths as variables.
-        values: By the path as it stands in the text. Variables inside a value are never expanded.
+        put: From a path as it stands in the text to what stands in the place of its variable.
     """
     return "".join(
-        part.replace("${", "$${")
-        if isinstance(part, str)
-        else as_text(values[part.text]).replace("${", "$${")
-        if part.text in values
-        else f"${{{part.text}}}"
-        for part in split_templates(text)
+        literal(part) if isinstance(part, str) else put(part.text) for part in split_templates(text)
     )
 
 
-def rename(text: str, names: Mapping[str, str]) -> str:
-    """Let variables of a text read from other paths.
-
-    Args:
-        text: A text with paths as variables.
-        names: The new path by the path as it stands in the text; others stay.
-    """
-    return "".join(
-        part.replace("${", "$${")
-        if isinstance(part, str)
-        else f"${{{names.get(part.text, part.text)}}}"
-        for part in split_templates(text)
-    )
+def literal(text: str) -> str:
+    """Write a text so that nothing in it is a variable."""
+    return text.replace("${", "$${")

@@ -174,8 +174,6 @@ def ancestors(mask: Mask, parents: Sequence[int], order: Sequence[int]) -> Mask:
     return bytes(found[:-1])
 
 
-SpanKey: TypeAlias = tuple[str, str]
-"""Trace id and span id."""
 _KeyOf: TypeAlias = Callable[[Span], object]
 
 _ERROR: Final = StatusCode.ERROR
@@ -197,7 +195,7 @@ class SpanTree:
 
     * Of two spans with one key the one that ends later is stored, of two that end together the one
       whose text form is larger: the order of arrival never matters.
-    * A parent that is not here makes its children roots that wait; `missing_parents` counts it.
+    * A parent that is not here makes its children roots that wait, `orphans`.
     * Spans that name each other (or themselves) as parents form a circle; the first of them in
       time order counts as a root, for every question to the tree.
     * Parents are looked up inside a span's own trace only.
@@ -245,20 +243,6 @@ class SpanTree:
         above = self._at.get(self._parent_key(span), -1) if at is None else self.parents_at[at]
         return self.spans[above] if above >= 0 else None
 
-    def children(self, span: Span | str) -> tuple[Span, ...]:
-        """The span's children in time order.
-
-        Args:
-            span: A span, or a span id; an id that several traces use gives all their children.
-        """
-        if isinstance(span, Span):
-            return tuple(self._children.get((span.trace_id, span.span_id), ()))
-        return tuple(
-            child
-            for trace_id in self.trace_ids
-            for child in self._children.get((trace_id, span), ())
-        )
-
     @once
     def names(self) -> tuple[str, ...]:
         """The names of all spans in time order."""
@@ -302,15 +286,6 @@ class SpanTree:
         return depths(self.parents_at, self.top_down)
 
     @once
-    def _children(self) -> Mapping[SpanKey, list[Span]]:
-        children: dict[SpanKey, list[Span]] = {}
-        for span, above in zip(self.spans, self.parents_at, strict=True):
-            if above >= 0:
-                parent = self.spans[above]
-                children.setdefault((parent.trace_id, parent.span_id), []).append(span)
-        return children
-
-    @once
     def roots(self) -> tuple[Span, ...]:
         """Spans below none, in time order: true roots, those that wait for one, cut circles."""
         tops = [at for at, above in enumerate(self.parents_at) if above < 0]
@@ -325,11 +300,6 @@ class SpanTree:
     def true_root_ids(self) -> tuple[str, ...]:
         """The ids of `true_roots`."""
         return tuple(map(attrgetter("span_id"), self.true_roots))
-
-    @once
-    def missing_parents(self) -> int:
-        """Number of spans that are named as a parent but are not here."""
-        return len({(span.trace_id, span.parent_span_id) for span in self.orphans})
 
     @once
     def orphans(self) -> Sequence[Span]:
@@ -445,7 +415,7 @@ def _ordered(
 
 def _one_per_key(spans: Iterable[Span]) -> list[Span]:
     """Choose one span per key, whatever the order they came in."""
-    retained: dict[SpanKey, Span] = {}
+    retained: dict[tuple[str, str], Span] = {}
     for span in spans:
         key = (span.trace_id, span.span_id)
         known = retained.get(key)

@@ -1,8 +1,8 @@
 """Span filters: the spans of a trace that an assertion looks at."""
 
-from collections.abc import Mapping
+from contextvars import ContextVar
 from enum import Enum, StrEnum
-from typing import ClassVar, Final, Literal, Self, cast
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -21,6 +21,8 @@ KindName = Literal["Internal", "Server", "Client", "Producer", "Consumer", "Unsp
 
 LEVEL_LIMIT: Final = 64
 """Filters inside filters; a profile may come from anybody."""
+_LEVEL: Final[ContextVar[int]] = ContextVar("scouter_filter_level", default=0)
+"""Level of the filter that is being read."""
 Milliseconds = Field(default=None, ge=0, allow_inf_nan=False)
 
 
@@ -91,11 +93,12 @@ class SpanFilter(Tagged):
             ValidationError: Another tag, more than one, or wrong arguments (pydantic's).
             ValueError: Not an object with exactly one key, or nested too deep.
         """
-        if isinstance(value, Mapping):
-            wire = cast("Mapping[str, object]", value)
-            _check_levels(_wire_levels(wire))
-            return super().parse(wire)
-        return super().parse(value)
+        token = _LEVEL.set(_LEVEL.get() + 1)
+        try:
+            _check_levels(_LEVEL.get())
+            return super().parse(value)
+        finally:
+            _LEVEL.reset(token)
 
     def inner(self) -> "tuple[SpanFilter, ...]":
         """The filters that this one is made of."""
@@ -282,25 +285,3 @@ def _parts(filter: SpanFilter, joined: type[AndFilter] | type[OrFilter]) -> list
 def _check_levels(levels: int) -> None:
     if levels > LEVEL_LIMIT:
         raise ValueError(f"filters are nested more than {LEVEL_LIMIT} levels deep")
-
-
-def _wire_levels(value: Mapping[str, object]) -> int:
-    """Count the levels of a wire form before any is read; stops counting above the limit."""
-    levels = 0
-    layer: list[Mapping[str, object]] = [value]
-    while layer and levels <= LEVEL_LIMIT:
-        levels += 1
-        below: list[Mapping[str, object]] = []
-        for wire in layer:
-            for arguments in wire.values():
-                if isinstance(arguments, Mapping):
-                    below.extend(_wires_inside(cast("Mapping[str, object]", arguments)))
-        layer = below
-    return levels
-
-
-def _wires_inside(arguments: Mapping[str, object]) -> list[Mapping[str, object]]:
-    joined = arguments.get("filters")
-    parts = [*cast("list[object]", joined)] if isinstance(joined, list) else []
-    parts.append(arguments.get("filter"))
-    return [cast("Mapping[str, object]", part) for part in parts if isinstance(part, Mapping)]

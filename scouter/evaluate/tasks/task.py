@@ -225,7 +225,7 @@ class TasksFile(Sequence[Task]):
             FileFormatError: Names the file, and the line and field where known.
         """
         document = read_document(path)
-        loc = ("tasks",) if isinstance(document.value, dict) and "tasks" in document.value else ()
+        _, loc = document.inside("tasks")
         try:
             with prompts_beside(path):
                 return TasksFile(parse_tasks(document.value))

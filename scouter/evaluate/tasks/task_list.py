@@ -1,6 +1,6 @@
 """Lists of tasks, as fields of models and sorted by kind."""
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, PlainSerializer
 from pydantic.json_schema import JsonSchemaValue
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.trace import TraceAssertionTask
 else:
     Task = TaskBase  # the other kinds load with the first list of tasks that is read
-
-T = TypeVar("T")
 
 
 def _read(value: object) -> object:
@@ -70,28 +68,22 @@ class TasksByKind:
     @property
     def assertion_tasks(self) -> list[AssertionTask]:
         """The tasks that read the context."""
-        return self._of(AssertionTask)
+        return self._of("Assertion")
 
     @property
     def trace_assertion_tasks(self) -> "list[TraceAssertionTask]":
         """The tasks that read spans."""
-        from scouter.evaluate.tasks.trace import TraceAssertionTask
-
-        return self._of(TraceAssertionTask)
+        return self._of("TraceAssertion")
 
     @property
     def agent_assertion_tasks(self) -> "list[AgentAssertionTask]":
         """The tasks that read tool calls and responses."""
-        from scouter.evaluate.tasks.agent import AgentAssertionTask
-
-        return self._of(AgentAssertionTask)
+        return self._of("AgentAssertion")
 
     @property
     def llm_judge_tasks(self) -> "list[LLMJudgeTask]":
         """The tasks that ask a judge."""
-        from scouter.evaluate.tasks.judge import LLMJudgeTask
+        return self._of("LLMJudge", "QA", "Accuracy")
 
-        return self._of(LLMJudgeTask)
-
-    def _of(self, kind: type[T]) -> list[T]:
-        return [task for task in self.tasks if isinstance(task, kind)]
+    def _of(self, *kinds: str) -> list[Any]:
+        return [task for task in self.tasks if task.task_type in kinds]

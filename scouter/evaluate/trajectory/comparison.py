@@ -243,7 +243,7 @@ def compare(predicted: object, reference: object, rules: TrajectoryRules) -> Tra
         predicted=called,
         reference=expected,
         rules=rules,
-        _matcher=Matcher.of(called, expected, rules),
+        _matcher=Matcher(called, expected, rules),
     )
 
 

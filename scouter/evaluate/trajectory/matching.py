@@ -238,18 +238,15 @@ class Matcher:
     predicted: Sequence[Call]
     reference: Sequence[Call]
     rules: TrajectoryRules
-    key_of: KeyOf
-    _agreements: dict[str, Agreement]
-    _keys: dict[int, Hashable]
-    _matches: dict[int, bool]
+    _agreements: dict[str, Agreement] = field(default_factory=dict[str, Agreement])
+    _keys: dict[int, Hashable] = field(default_factory=dict[int, Hashable])
+    _matches: dict[int, bool] = field(default_factory=dict[int, bool])
     _left: int = MAX_COMPARISONS
 
-    @classmethod
-    def of(
-        cls, predicted: Sequence[Call], reference: Sequence[Call], rules: TrajectoryRules
-    ) -> "Matcher":
-        """Prepare the comparison."""
-        return cls(predicted, reference, rules, _KEYS[rules.compat], {}, {}, {})
+    @property
+    def key_of(self) -> KeyOf:
+        """Makes a key of arguments; those with the same key are equal."""
+        return _KEYS[self.rules.compat]
 
     def key(self, call: Call) -> Hashable:
         """Name and arguments as one key."""

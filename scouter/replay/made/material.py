@@ -18,7 +18,7 @@ from scouter.evaluate.files.scenario_text import (
     write_scenario_text,
 )
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.model.visible import did_you_mean
+from scouter.model.visible import or_meant
 
 _HEAD: Final = """\
 # Scenarios that a model made up for `scouter scenarios generate`. Nobody has looked at them yet,
@@ -115,9 +115,7 @@ def read_stories(path: Path) -> tuple[Story, ...]:
             raise FileFormatError(str(path), "there is no row", expected="a story in each")
     else:
         document = read_document(path)
-        value, place = document.value, ()
-        if isinstance(value, dict) and "stories" in value:
-            value, place = value["stories"], ("stories",)
+        value, place = document.inside("stories")
         try:
             found = _STORIES.validate_python(value)
         except ValueError as error:
@@ -209,10 +207,9 @@ def attacks_of(names: str) -> tuple[Attack, ...]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if name != ALL and name not in known:
-            question = did_you_mean(name, known)
             raise ConfigError(
                 f"--attacks: no kind {name!r}; expected {ALL}, or some of {', '.join(known)}"
-                + (f"; {question}" if question else "")
+                f"{or_meant(name, known)}"
             )
     if not wanted:
         raise ConfigError(f"--attacks: expected {ALL}, or some of {', '.join(known)}")

@@ -117,9 +117,7 @@ class Tools:
 def _read(reference: str) -> Iterator[Tool]:
     if Path(reference).suffix in {".json", ".yaml", ".yml"} or Path(reference).exists():
         document = read_document(reference)
-        value, place = document.value, ()
-        if isinstance(value, dict) and "tools" in value:
-            value, place = value["tools"], ("tools",)
+        value, place = document.inside("tools")
         for at, item in enumerate(value if isinstance(value, list) else [value]):
             loc = (*place, at) if isinstance(value, list) else place
             yield _defined(item, lambda text, loc=loc: _fault_in(document, text, loc))
