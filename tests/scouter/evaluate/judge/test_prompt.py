@@ -191,7 +191,7 @@ def test_a_vendors_message_class_is_read() -> None:
 def test_arguments_are_checked_like_those_of_a_function() -> None:
     with pytest.raises(TypeError, match="twice"):
         Prompt("x", "m", "openai", model="n")  # pyright: ignore[reportCallIssue] — the point
-    with pytest.raises(TypeError, match="9 arguments"):
+    with pytest.raises(TypeError, match="9 by position"):
         Prompt("x", "m", "openai", None, None, None, True, 100, 1)  # pyright: ignore[reportCallIssue]
 
 
