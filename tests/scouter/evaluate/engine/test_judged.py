@@ -20,7 +20,6 @@ from scouter.evaluate.engine.judged import (
 )
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge.ask import Backoff
-from scouter.evaluate.judge.loops import run_apart
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, JudgeUsage
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -493,14 +492,6 @@ def test_a_call_that_is_cancelled_inside_of_the_judge_is_the_judges_failure() ->
 
     result = EvalDataset(numbered(1), [judge_task()]).evaluate(judge=judge).records[0]
     assert result.tasks[0].reason is Reason.PROVIDER
-
-
-def test_what_is_run_apart_gives_back_its_exception() -> None:
-    async def fails() -> None:
-        raise LookupError("here")
-
-    with pytest.raises(LookupError, match="here"):
-        run_apart(fails)
 
 
 # --- laws ---
