@@ -11,6 +11,7 @@ from collector.store.evaluation_queries import EvaluationQuery
 from collector.store.rows import EvaluationRow
 from collector.store.setups import SetupChange
 from collector.store.store import Store
+from scouter.client.models.alerts import FallenTask, VersionTally
 from scouter.drift.detect.many import e_bh
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Group
@@ -27,72 +28,48 @@ from scouter.drift.series.series import (
 )
 from scouter.drift.series.series_set import results_of
 from scouter.drift.series.slices import MOST as MOST_SLICES
-from scouter.evaluate.intervals import wilson
+from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.explained import Explained, explain_results
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """The results of one task, or of the whole record, since its version began."""
+def tally_of(group: Group, task: str) -> VersionTally | None:
+    """Count the results of a task since its version began; None where it has none.
 
-    version: str
-    passed: int
-    failed: int
-    errored: int
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.passed + self.failed + self.errored
-
-    @property
-    def rate(self) -> float:
-        """Share that passed; there is one result at least."""
-        return self.passed / self.total
-
-    def is_below(self, other: "Tally") -> bool:
-        """Tell whether it passed less: the 95 % intervals of the two rates are apart."""
-        return wilson(self.passed, self.total)[1] < wilson(other.passed, other.total)[0]
-
-    @staticmethod
-    def of(group: Group, task: str) -> "Tally | None":
-        """Count a task of a version; None where it has no result.
-
-        Args:
-            group: The version.
-            task: Empty for the whole record.
-        """
-        passes, errors = (group.series.get(Name(task, kind)) for kind in (Kind.PASS, Kind.ERROR))
-        decided, failed = (passes.records, passes.failed) if passes else (0, 0)
-        errored = errors.failed if errors else 0
-        if not decided + errored:
-            return None
-        return Tally(
-            version=group.agent.version, passed=decided - failed, failed=failed, errored=errored
-        )
+    Args:
+        group: The version.
+        task: Empty for the whole record.
+    """
+    passes, errors = (group.series.get(Name(task, kind)) for kind in (Kind.PASS, Kind.ERROR))
+    decided, failed = (passes.records, passes.failed) if passes else (0, 0)
+    errored = errors.failed if errors else 0
+    if not decided + errored:
+        return None
+    return VersionTally(
+        version=group.agent.version, passed=decided - failed, failed=failed, errored=errored,
+        pass_rate=(decided - failed) / (decided + errored),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFall:
-    """A task that passes less in a version than in the one before."""
+def falls_of(group: Group) -> Sequence[FallenTask]:
+    """The whole record, then its tasks, that pass less than in the version before, worst first.
 
-    task: str
-    """Empty for the whole record."""
-    now: Tally
-    before: Tally
-
-
-def falls_of(group: Group) -> Sequence[TaskFall]:
-    """The whole record, then its tasks, that pass less than in the version before, worst first."""
+    Of one that passes less the 95 % intervals of the two rates are apart.
+    """
     if group.before is None:
         return ()
-    found: list[TaskFall] = []
+    found: list[FallenTask] = []
     for task in dict.fromkeys(name.task for name in group.series):
-        now, before = Tally.of(group, task), Tally.of(group.before, task)
-        if now is not None and before is not None and now.is_below(before):
-            found.append(TaskFall(task=task, now=now, before=before))
-    return sorted(found, key=lambda each: (each.task != "", each.now.rate - each.before.rate))
+        now, before = tally_of(group, task), tally_of(group.before, task)
+        if now is not None and before is not None and _interval(now)[1] < _interval(before)[0]:
+            found.append(FallenTask(task=task, now=now, before=before))
+    return sorted(
+        found, key=lambda each: (each.task != "", each.now.pass_rate - each.before.pass_rate)
+    )
+
+
+def _interval(tally: VersionTally) -> Interval:
+    return wilson(tally.passed, tally.passed + tally.failed + tally.errored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +84,7 @@ class CurrentSeries:
     failed: int
     errored: int
     """Of a series of passes, the results that erred beside its records; of others 0."""
-    before: Tally | None
+    before: VersionTally | None
     """Of a series of passes, the results under the version before."""
     rate: float
     """Rate of the last 500 to 1,000 units."""
@@ -132,8 +109,8 @@ class CurrentSeries:
     def of(series: Series, profile: AgentEvalProfile, group: Group) -> "CurrentSeries":
         """Look at a series of a group; nobody may feed it meanwhile."""
         task, is_pass = series.key.task, series.key.kind is Kind.PASS and not series.key.slice
-        tally = Tally.of(group, task) if is_pass else None
-        before = Tally.of(group.before, task) if is_pass and group.before else None
+        tally = tally_of(group, task) if is_pass else None
+        before = tally_of(group.before, task) if is_pass and group.before else None
         units, total = series.recent
         lower, upper = wilson(math.floor(total), units)[0], wilson(math.ceil(total), units)[1]
         fall, known = series.fall(), [watch.reference.baseline for watch in series.watches]

@@ -25,12 +25,13 @@ from collector.alerts.alert import (
     TroubleAlert,
 )
 from collector.alerts.conditions import AlertMonitor, sort_conditions
-from collector.alerts.evidence import CurrentSeries, TaskFall, changes_of, falls_of, promise_of
+from collector.alerts.evidence import CurrentSeries, changes_of, falls_of, promise_of
 from collector.alerts.health import HEALTH
 from collector.alerts.ledger import AlertLedger
 from collector.prices import NO_PRICES, PriceTable
 from collector.store.alerts import DriftState
 from collector.store.store import Store
+from scouter.client.models.alerts import FallenTask
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
@@ -224,7 +225,7 @@ class DriftWatcher:
                 return None
             return CurrentSeries.of(series, profile, group)
 
-    def falls_with(self, alert: DriftAlert) -> Sequence[TaskFall]:
+    def falls_with(self, alert: DriftAlert) -> Sequence[FallenTask]:
         """The tasks that fell in the version of an alert, or in the newest one for a condition.
 
         Returns:

@@ -27,8 +27,6 @@ from collector.alerts.alert import (
 from collector.alerts.conditions import AlertStatus, figures_of
 from collector.alerts.evidence import (
     CurrentSeries,
-    Tally,
-    TaskFall,
     error_of,
     errored_of,
     examples_of,
@@ -62,7 +60,6 @@ from scouter.client.models.alerts import (
     TriedChannel,
     TriedChannels,
     UnwatchedAlert,
-    VersionTally,
 )
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.series import Kind
@@ -265,7 +262,7 @@ def _shown(
 def _item(
     alert: Alert,
     now: Figures | None = None,
-    fell: Sequence[TaskFall] = (),
+    fell: Sequence[FallenTask] = (),
     *,
     stands: bool = False,
 ) -> models.DriftAlert:
@@ -286,7 +283,7 @@ def _item(
         opened=_opened(alert),
         now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
         together=tuple(_part(each) for each in parts),
-        fell=tuple(_fallen(each) for each in fell),
+        fell=tuple(fell),
         changed=tuple(
             answer_of(models.SetupChange, each, first_at=time_at(each.first_ns))
             for each in (isinstance(alert, DriftAlert) and alert.changed) or ()
@@ -327,14 +324,6 @@ def _part(each: Part) -> models.DriftPart:
     )
 
 
-def _fallen(each: TaskFall) -> FallenTask:
-    return FallenTask(task=each.task, now=_tally(each.now), before=_tally(each.before))
-
-
-def _tally(each: Tally) -> VersionTally:
-    return answer_of(VersionTally, each, pass_rate=each.rate)
-
-
 def _example(alert: Alert, row: EvaluationRow) -> DriftExample:
     kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
     return answer_of(
@@ -373,7 +362,7 @@ def _series(each: CurrentSeries, stands: bool) -> DriftSeries:
         service=key.agent.service,
         environment=key.agent.environment,
         version=key.agent.version,
-        version_before=each.before and _tally(each.before),
+        version_before=each.before,
         against=each.words,
         summary=each.summary,
         state=each.state.value,

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from collector.alerts.alert import DriftAlert, DriftAlertState, Figures
-from collector.alerts.evidence import Tally, errored_of, falls_of, promise_of, stands_of
+from collector.alerts.evidence import errored_of, falls_of, promise_of, stands_of, tally_of
 from collector.store.evaluation_queries import EvaluationQuery
+from scouter.client.models.alerts import VersionTally
 from scouter.drift.series.group import Group, Pace
 from scouter.drift.series.observed import Observed, Place
 from scouter.drift.series.series import Agent, Kind, SeriesKey
@@ -75,11 +76,10 @@ def test_what_erred_is_counted_beside_what_failed() -> None:
         "2", None, (10, record(Outcome.PASSED)), (20, record(Outcome.FAILED)),
         (10, record(Outcome.ERRORED)),
     )  # fmt: skip
-    found = Tally.of(second, "slow")
-    assert found == Tally(version="2", passed=10, failed=20, errored=10)
-    assert found is not None
-    assert (found.total, found.rate) == (40, 0.25)
-    assert Tally.of(second, "unknown") is None
+    assert tally_of(second, "slow") == VersionTally(
+        version="2", passed=10, failed=20, errored=10, pass_rate=0.25
+    )
+    assert tally_of(second, "unknown") is None
 
 
 def test_the_record_comes_first_then_the_task_that_fell_most() -> None:
@@ -91,7 +91,9 @@ def test_the_record_comes_first_then_the_task_that_fell_most() -> None:
         (10, record(Outcome.ERRORED)),
     )  # fmt: skip
     assert [each.task for each in falls_of(second)] == ["", "slow", "kind"]
-    assert falls_of(second)[1].before == Tally(version="1", passed=40, failed=0, errored=0)
+    assert falls_of(second)[1].before == VersionTally(
+        version="1", passed=40, failed=0, errored=0, pass_rate=1.0
+    )
     same = group("3", second, (40, record(Outcome.FAILED, Outcome.PASSED)))
     assert [each.task for each in falls_of(same)] == ["", "slow"]
     assert falls_of(first) == ()
