@@ -6,7 +6,7 @@ Both follow from the profile, which the collector keeps, so they are made anew.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from scouter.client.client import ScouterClient
 from scouter.client.models.evaluations import Evaluation
@@ -61,6 +61,11 @@ def look_at_record(client: ScouterClient, uid: str) -> RecordLook:
         plan = _plan_of(client, latest)
     except ScouterError as error:
         return RecordLook(record=record, missing=f"the profile cannot be read: {error}")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        missing = f"the profile is of another version of Scouter: {place}: {first['msg']}"
+        return RecordLook(record=record, missing=missing)
     if plan is None:
         version = latest.profile_version[:12]
         return RecordLook(record=record, missing=f"no profile of the version {version} is known")
