@@ -15,7 +15,7 @@ from collector.api.export import cell
 from collector.api.parameters import NOT_FOUND, Reader, answer_of, api_router
 from collector.api.parts import TheParts
 from collector.items.times import time_at
-from collector.labelling.agreement import Agreement, Pair, Scores, agreement_of, known_name
+from collector.labelling.agreement import agreement_of, known_name
 from collector.labelling.question import Scale, question_about, question_line
 from collector.labelling.queue import (
     LOOKED_AT,
@@ -32,8 +32,6 @@ from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from scouter.agent.calibration.drawn import drawn_line, mixed
 from scouter.client.models.labels import (
-    AgreementKappa,
-    JudgeAgreement,
     LabelAgreement,
     LabelItem,
     LabelledRecord,
@@ -41,19 +39,11 @@ from scouter.client.models.labels import (
     LabelScale,
     QueueItem,
     QueueResult,
-    RaterPair,
-    ScoreAgreement,
-    ScoreFigure,
 )
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import as_score
-from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa
-from scouter.evaluate.statistics.confusion import Confusion
-from scouter.evaluate.statistics.scores import Estimate
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
-
-_NAMED_ITEMS: Final = 50
 
 
 def label_item(row: LabelRow) -> LabelItem:
@@ -94,72 +84,6 @@ def queue_item(
         labels=tuple(label_item(each) for each in labels),
         own=None if own is None else label_item(own),
     )
-
-
-def label_agreement(
-    alias: str, task: Task, found: Agreement, feedback: Confusion
-) -> LabelAgreement:
-    """The agreement on a task as the API has it."""
-    return LabelAgreement(
-        profile=alias,
-        task_id=task.id,
-        asks=question_line(task),
-        is_judge=isinstance(task, LLMJudgeTask),
-        raters=dict(found.raters),
-        records=found.items,
-        good=found.good,
-        tied=found.tied,
-        pairs=tuple(_pair(each) for each in found.pairs),
-        left_out=found.left_out,
-        everybody=_kappa(found.everybody),
-        judge=_beside(found.judge),
-        feedback=_beside(feedback) if feedback.total else None,
-        not_blind=found.not_blind,
-        contested=tuple(found.contested[:_NAMED_ITEMS]),
-        scores=None if found.scores is None else _scores(found.scores),
-    )
-
-
-def _beside(judge: Confusion) -> JudgeAgreement:
-    return answer_of(
-        JudgeAgreement,
-        judge,
-        sensitivity_interval=judge.sensitivity_interval(),
-        specificity_interval=judge.specificity_interval(),
-        kappa=_kappa(cohen_kappa(judge.table)),
-    )
-
-
-def _pair(pair: Pair) -> RaterPair:
-    return answer_of(
-        RaterPair,
-        pair,
-        records=pair.items,
-        kappa=_kappa(pair.kappa),
-        alpha=None if pair.alpha is None else _kappa(pair.alpha),
-    )
-
-
-def _scores(scores: Scores) -> ScoreAgreement:
-    judge = scores.judge
-    return ScoreAgreement(
-        records=scores.items,
-        everybody=_kappa(scores.everybody),
-        compared=judge.items,
-        mean_absolute_error=_figure(judge.mean_absolute_error),
-        bias=_figure(judge.bias),
-        correlation=_figure(judge.correlation),
-    )
-
-
-def _figure(estimate: Estimate) -> ScoreFigure:
-    lower, upper = estimate.interval or (None, None)
-    return ScoreFigure(value=estimate.value, lower=lower, upper=upper)
-
-
-def _kappa(kappa: Kappa) -> AgreementKappa:
-    lower, upper = kappa.interval
-    return AgreementKappa(value=kappa.value, lower=lower, upper=upper)
 
 
 _AT_A_TIME: Final = 20
@@ -236,7 +160,7 @@ def agreement(parts: TheParts, caller: Reader, profile: Alias, task_id: TaskId) 
     outcomes = {uid: each.outcome for uid, each in judged.items()}
     scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
     feedback = parts.store.feedback_beside(caller.space, profile, task_id.lower())
-    return label_agreement(profile, task, agreement_of(rows, outcomes, scores), feedback)
+    return agreement_of(profile, task, rows, outcomes, scores, feedback)
 
 
 @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)

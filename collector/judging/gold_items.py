@@ -1,7 +1,6 @@
 """Gold items: records that people have labelled, when a judge is called, and how far both agree."""
 
-import datetime
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -10,9 +9,11 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from collector.items.times import time_at
 from collector.store.judges import GoldOutcome
 from scouter.agent.calibration.asking import votes_on
 from scouter.agent.calibration.calibration import Calibration
+from scouter.agent.calibration.drawn import confusion_of
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.labels import LabelFile, gather, read_labels
 from scouter.agent.calibration.rates import Calibrations, Unfit
@@ -163,8 +164,12 @@ def gold_windows(
     found: list[GoldWindow] = []
     for first, rows in sorted(by_window.items()):
         end_ns = schedule.start_ns(first + schedule.window)
-        confusion, undecided = _confusion(rows)
-        known = calibrations.at(identity, _time(rows[0].at_ns))
+        confusion = confusion_of(
+            (each.is_good, each.outcome is Outcome.PASSED)
+            for each in rows
+            if each.outcome in (Outcome.PASSED, Outcome.FAILED)
+        )
+        known = calibrations.at(identity, time_at(rows[0].at_ns))
         is_complete = now_ns >= end_ns
         found.append(
             GoldWindow(
@@ -172,7 +177,7 @@ def gold_windows(
                 end_ns=end_ns,
                 is_complete=is_complete,
                 confusion=confusion,
-                undecided=undecided,
+                undecided=len(rows) - confusion.total,
                 drift=_drift(known, confusion) if is_complete else None,
             )
         )
@@ -189,18 +194,3 @@ def _drift(known: Calibration | Unfit, gold: Confusion) -> JudgeDrift | None:
 def last_complete(windows: Sequence[GoldWindow]) -> GoldWindow | None:
     """The latest window whose time is over."""
     return next((each for each in reversed(windows) if each.is_complete), None)
-
-
-def _confusion(rows: Sequence[GoldOutcome]) -> tuple[Confusion, int]:
-    counts = Counter((each.is_good, each.outcome) for each in rows)
-    confusion = Confusion(
-        good_passed=counts[True, Outcome.PASSED],
-        good_failed=counts[True, Outcome.FAILED],
-        bad_passed=counts[False, Outcome.PASSED],
-        bad_failed=counts[False, Outcome.FAILED],
-    )
-    return confusion, len(rows) - confusion.total
-
-
-def _time(ns: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(ns / 10**9, datetime.UTC)

@@ -1,6 +1,6 @@
 """The order in which people label records."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,11 +10,10 @@ from collector.store.evaluation_queries import NewestResult, NewestResultsQuery
 from collector.store.labels import LabelQuery, LabelRow
 from collector.store.rows import TaskRow
 from collector.store.store import Store
-from scouter.agent.calibration.drawn import Place, digest, draw
+from scouter.agent.calibration.drawn import Place, confusion_of, digest, draw
 from scouter.client.models.labels import LabelPlan
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import as_score
-from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import DrawnLabels, JudgeCounts, planned_width
 
 LOOKED_AT: Final = 500
@@ -174,16 +173,13 @@ def plan_of(labels: Sequence[LabelRow], outcomes: Mapping[str, bool]) -> LabelPl
     for each in labels:
         if each.stratum is not None and each.is_blind is not False:
             by_item[each.uid].append(each)
-    counts: Counter[tuple[bool, bool]] = Counter()
+    pairs: list[tuple[bool, bool]] = []
     for uid, rows in by_item.items():
         is_good, stratum = majority(rows), rows[0].stratum
         passed = outcomes.get(uid) if stratum == "all" else stratum == "passed"
         if is_good is not None and passed is not None:
-            counts[is_good, passed] += 1
-    confusion = Confusion(
-        good_passed=counts[True, True], good_failed=counts[True, False],
-        bad_passed=counts[False, True], bad_failed=counts[False, False],
-    )  # fmt: skip
+            pairs.append((is_good, passed))
+    confusion = confusion_of(pairs)
     traffic = JudgeCounts(sum(outcomes.values()), len(outcomes))
     drawn = DrawnLabels(counts=confusion, traffic=traffic)
     width, width_20, width_50 = (planned_width(drawn, traffic, more) for more in (0, 20, 50))

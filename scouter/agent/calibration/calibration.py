@@ -166,7 +166,7 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
     """
     items, outcomes = evidence.items, evidence.outcomes
     decided = list(_decided(items, outcomes))
-    labels = confusion_of(decided)
+    labels = confusion_of((each.is_good, each.passed) for each in decided)
     drawn, not_drawn = drawn_of(items, decided)
     judge = rates_of_judge(DrawnLabels(counts=labels) if drawn is None else drawn.labels)
     kappa = cohen_kappa(labels.table)

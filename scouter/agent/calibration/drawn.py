@@ -8,7 +8,7 @@ was chosen, and one that does not counts for the agreement alone.
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -169,7 +169,7 @@ def drawn_of(
     raters = _raters(items)
     return Drawn(
         order="outcome" if by_outcome else "gold" if orders == {"gold"} else "random",
-        counts=confusion_of(found),
+        counts=confusion_of((each.is_good, each.passed) for each in found),
         passed=sizes["passed"] if by_outcome else 0,
         judged=sizes["passed"] + sizes["failed"] if by_outcome else sizes["all"],
         effect=effect_of_conversations((each.item.session, each.is_good) for each in found),
@@ -205,9 +205,13 @@ def _is_single(item: Item) -> bool:
     return abs(2 * sum(item.blind_votes) - len(item.blind_votes)) == 1
 
 
-def confusion_of(decided: Sequence[Decided] | Sequence[_Draw]) -> Confusion:
-    """Count records by both decisions."""
-    counts = Counter((each.is_good, each.passed) for each in decided)
+def confusion_of(pairs: Iterable[tuple[bool, bool]]) -> Confusion:
+    """Count records by both decisions.
+
+    Args:
+        pairs: Of each record whether people pass it, and whether the judge does.
+    """
+    counts = Counter(pairs)
     return Confusion(
         good_passed=counts[True, True],
         good_failed=counts[True, False],

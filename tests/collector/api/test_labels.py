@@ -1,21 +1,27 @@
 """Labels: queues, what counts, agreement, and the file that a calibration reads."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.labelling.agreement import agreement_of, pair_kappa
+from collector.labelling.agreement import agreement_of
 from collector.labelling.queue import doubt
 from collector.store.labels import LabelRow
 from collector.store.rows import TaskRow
+from scouter.agent.calibration.drawn import confusion_of
 from scouter.agent.calibration.labels import read_labels
 from scouter.client.client import ScouterClient
+from scouter.client.models.labels import LabelAgreement
+from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.statistics.agreement import cohen_kappa
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -275,33 +281,36 @@ def rows(said: dict[str, str]) -> list[LabelRow]:
     ]  # fmt: skip
 
 
+def agreement(
+    labels: list[LabelRow], outcomes: Mapping[str, Outcome] = MappingProxyType({})
+) -> LabelAgreement:
+    """Sum up labels on a task that nothing else is known of."""
+    task = AssertionTask("t", None, 1, ComparisonOperator.Equals)
+    return agreement_of("a", task, labels, outcomes, {}, confusion_of(()))
+
+
 def test_agreement_by_hand() -> None:
     """Cohen 1960 on 2 x 2: 45 and 25 agreed, 15 and 15 not: kappa 0.4 (his po 0.7, pe 0.5)."""
     ada, bob = "G" * 45 + "G" * 5 + "B" * 50, "G" * 45 + "B" * 5 + "G" * 5 + "B" * 45
-    found = agreement_of(rows({"ada": ada, "bob": bob}), {})
+    found = agreement(rows({"ada": ada, "bob": bob}))
     (pair,) = found.pairs
-    assert (pair.items, pair.agreed) == (100, 90)
+    assert (pair.records, pair.agreed) == (100, 90)
     assert pair.kappa.value == pytest.approx((0.9 - 0.5) / 0.5)
-    assert (found.items, found.good, found.tied) == (100, 45, 10)
+    assert (found.records, found.good, found.tied) == (100, 45, 10)
     assert len(found.contested) == 10
 
 
 def test_pairs_are_of_the_busiest_people() -> None:
     """Of 30, p10 to p29 label most; p00 to p09 are left out of the pairs, and of nothing else."""
     said = {f"p{n:02}": "GB" * (1 if n < 10 else 2) for n in range(30)}
-    found = agreement_of(rows(said), {})
+    found = agreement(rows(said))
     busiest = {f"p{n}" for n in range(10, 30)}
     assert {name for each in found.pairs for name in (each.first, each.second)} == busiest
     assert len(found.pairs) == 20 * 19 // 2
     assert (found.left_out, len(found.raters)) == (10, 30)
-    assert {each.kappa for each in found.pairs} == {cohen_kappa([[2, 0], [0, 2]])}
-
-
-def test_the_interval_of_a_table_is_computed_once() -> None:
-    """Of 190 pairs with the same table 189 take it from the cache."""
-    pair_kappa.cache_clear()
-    agreement_of(rows({f"p{n}": "GGBBG" for n in range(20)}), {})
-    assert (pair_kappa.cache_info().misses, pair_kappa.cache_info().hits) == (1, 189)
+    kappa = cohen_kappa([[2, 0], [0, 2]])
+    kappas = {(each.kappa.value, each.kappa.lower, each.kappa.upper) for each in found.pairs}
+    assert kappas == {(kappa.value, *kappa.interval)}
 
 
 def test_a_judge_beside_the_majority() -> None:
@@ -310,7 +319,7 @@ def test_a_judge_beside_the_majority() -> None:
     outcomes = {
         "u0": Outcome.PASSED, "u1": Outcome.FAILED, "u2": Outcome.FAILED, "u3": Outcome.PASSED,
     }  # fmt: skip
-    judge = agreement_of(labels, outcomes).judge
+    judge = agreement(labels, outcomes).judge
     counts = (judge.good_passed, judge.good_failed, judge.bad_passed, judge.bad_failed)
     assert counts == (1, 1, 0, 1)
 
