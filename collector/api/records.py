@@ -34,7 +34,7 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import TheParts
-from collector.comparing.looks import Trajectory, trajectories_of
+from collector.comparing.looks import trajectories_of
 from collector.items.times import time_at
 from collector.prices import NO_PRICES, PriceTable
 from collector.problem import ProblemError, problems
@@ -54,13 +54,10 @@ from scouter.client.models.records import (
     Record,
     RecordItem,
     TaskTrajectories,
-    TaskTrajectory,
-    ToolCall,
 )
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.trajectory.call import Call
 from scouter.model.span import Span
 
 _SKIPPED: Final = RecordState.SKIPPED
@@ -278,7 +275,7 @@ def trajectories(parts: TheParts, caller: Reader, uid: _Uid) -> TaskTrajectories
     if profile is None:
         return TaskTrajectories(items=())
     made = trajectories_of(profile, found.record.context, spans)
-    return TaskTrajectories(items=tuple(_item(each) for each in made))
+    return TaskTrajectories(items=tuple(made))
 
 
 def _question(beginning: str) -> str:
@@ -350,18 +347,4 @@ def record_item(
         match=summary.match,
         **_of_trace(totals, prices),
         more_matches=summary.more_matches,
-    )
-
-
-def _item(each: Trajectory) -> TaskTrajectory:
-    return TaskTrajectory(
-        task_id=each.task_id,
-        expected=tuple(_call(call) for call in each.expected),
-        actual=tuple(_call(call) for call in each.actual),
-    )
-
-
-def _call(call: Call) -> ToolCall:
-    return ToolCall(
-        name=call.name, arguments=call.arguments, result=None, error="", duration_ms=None
     )

@@ -1,7 +1,6 @@
 """Both sides of a flip as people look at them: question, answer, calls and outcomes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
@@ -13,7 +12,7 @@ from collector.store.rows import EvaluationRow
 from collector.store.store import Store
 from collector.worker.stored_values import stored_value
 from scouter.client.models.comparison import ComparedRecord, Look, LookedTask
-from scouter.client.models.records import ToolCall
+from scouter.client.models.records import TaskTrajectory, ToolCall
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import DataError
 from scouter.evaluate.api.replay import ScenarioEvalResults
@@ -215,19 +214,9 @@ def looks_of(
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
-    """One task's calls."""
-
-    task_id: str
-    expected: Sequence[Call]
-    """Expected calls; a sequence of names has None for arguments, which any meet."""
-    actual: Sequence[Call]
-
-
 def trajectories_of(
     profile: AgentEvalProfile, context: JsonValue, spans: Sequence[Span]
-) -> list[Trajectory]:
+) -> list[TaskTrajectory]:
     """Read the trajectories of a record's tasks; of tasks whose calls cannot be read, none.
 
     Args:
@@ -236,14 +225,22 @@ def trajectories_of(
         spans: Of its trace.
     """
     tree = SpanTree(spans)
-    found: list[Trajectory] = []
+    found: list[TaskTrajectory] = []
     for task_id, expected, given in _wanted(profile, context, tree):
         try:
             actual = read_trajectory(given, "the calls")
         except DataError:
             continue  # the task's own result says so
-        found.append(Trajectory(task_id=task_id, expected=expected, actual=actual))
+        wanted, made = (tuple(map(_bare, calls)) for calls in (expected, actual))
+        found.append(TaskTrajectory(task_id=task_id, expected=wanted, actual=made))
     return found
+
+
+def _bare(call: Call) -> ToolCall:
+    """A call without what became of it; of a sequence of names any arguments will do."""
+    return ToolCall(
+        name=call.name, arguments=call.arguments, result=None, error="", duration_ms=None
+    )
 
 
 def _wanted(
