@@ -8,7 +8,7 @@ from typing import Final
 
 from collector.fleet.cache import PostgresqlCache, lock_answers
 from collector.fleet.database import Session
-from collector.judging.answers import AnswersBySpace, Shelf, own, sent
+from collector.judging.answers import Answers, Shelf, own, sent
 from scouter.agent.cache import Kept
 from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import Judge, JudgeReply
@@ -18,7 +18,7 @@ _LONGEST_S: Final = 3_600.0
 """An erasure that has not ended after so long is one of a process that died."""
 
 
-class FleetAnswers(AnswersBySpace):
+class FleetAnswers(Answers):
     """Answers by space, in PostgreSQL; see `StoredAnswers`, which is the same for one process.
 
     What is erased in one process was read in others, whose judges may be answering: of each space

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from scouter.agent.cache import Kept, SqliteCache
 from scouter.agent.cached_judge import CachedJudge
@@ -28,44 +28,8 @@ _WAIT_S: Final = 30.0
 _log: Final = logging.getLogger(__name__)
 
 
-class Answers(Protocol):
-    """Stored answers of judges, by space; any thread."""
-
-    def judge_of(self, space: str, read_seq: int) -> Judge:
-        """The judge for questions of a space, about what was read after a commit."""
-        ...
-
-    async def find(self, space: str, key: bytes) -> JudgeReply | None:
-        """Look up an answer for a client."""
-        ...
-
-    async def keep(self, space: str, key: bytes, reply: JudgeReply) -> None:
-        """Keep what a client sends; not while something of its space is being erased."""
-        ...
-
-    def stored(self) -> Kept:
-        """Number of stored answers, and their size; zeros if that cannot be read now."""
-        ...
-
-    def begin_erasing(self, space: str) -> None:
-        """Remove all answers of a space, and keep none until the end.
-
-        Raises:
-            TransientError: They cannot be removed; they stay.
-        """
-        ...
-
-    def end_erasing(self, space: str, seq: int) -> None:
-        """Go on keeping answers; the commit is the one that erased."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what is open; a later question opens it again."""
-        ...
-
-
-class AnswersBySpace(ABC):
-    """The judges of spaces, each with its shelf of answers that were made by this collector's own.
+class Answers(ABC):
+    """Stored answers of judges by space, each with a judge that asks nothing twice; any thread.
 
     Answers of the collector's own judges and answers that clients have put here lie on separate
     shelves: an evaluation of the collector never rests on an answer that a client sent. Clients
@@ -104,6 +68,30 @@ class AnswersBySpace(ABC):
         return await self.get(key, sent(space)) if found is None else found
 
     @abstractmethod
+    async def keep(self, space: str, key: bytes, reply: JudgeReply) -> None:
+        """Keep what a client sends; not while something of its space is being erased."""
+
+    @abstractmethod
+    def stored(self) -> Kept:
+        """Number of stored answers, and their size; zeros if that cannot be read now."""
+
+    @abstractmethod
+    def begin_erasing(self, space: str) -> None:
+        """Remove all answers of a space, and keep none until the end.
+
+        Raises:
+            TransientError: They cannot be removed; they stay.
+        """
+
+    @abstractmethod
+    def end_erasing(self, space: str, seq: int) -> None:
+        """Go on keeping answers; the commit is the one that erased."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is open; a later question opens it again."""
+
+    @abstractmethod
     async def get(self, key: bytes, shelf: str) -> JudgeReply | None:
         """Look an answer up on a shelf."""
 
@@ -137,7 +125,7 @@ class Shelf:
 
     judge: Judge
 
-    def __init__(self, answers: AnswersBySpace, space: str, seq: int) -> None:
+    def __init__(self, answers: Answers, space: str, seq: int) -> None:
         self._answers, self.space, self.seq = answers, space, seq
 
     async def get(self, key: bytes) -> JudgeReply | None:
@@ -162,7 +150,7 @@ def sent(space: str) -> str:
     return f"sent {space}"
 
 
-class StoredAnswers(AnswersBySpace):
+class StoredAnswers(Answers):
     """Answers by space, in a file of the data folder.
 
     Args:

@@ -1,12 +1,12 @@
 """Calibrations of the judges behind stored results: those of the settings and of earlier times."""
 
-import datetime
 import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from collector.items.times import time_at
 from collector.store.judges import CalibrationRow
 from collector.store.rows import EvaluationRow, TaskRow
 from collector.store.store import Store
@@ -140,9 +140,7 @@ class KnownJudges:
         every = self.every(row.space, row.profile_uid, task.task_id)
         if not every:
             return None
-        when = datetime.datetime.fromtimestamp(row.evaluated_ns / 10**9, datetime.UTC)
-        found = in_force(every, when)
-        return self._described(found)
+        return self._described(in_force(every, time_at(row.evaluated_ns)))
 
     def _described(self, known: Calibration) -> JudgeKnown:
         if id(known) not in self._short:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
+from collector.store.rows import EvaluationRow, RecordRow, Scope
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.records import eval_record, task_rows
@@ -63,11 +63,12 @@ class Inquiry:
                     )
                     made = replace(made, question=question, answer=found.answers.get(at))
                 tasks[at] = made
-        return self._answered(tasks, time.perf_counter_ns() - began)
-
-    def give_up(self, why: str) -> Answered:
-        """Say of everything that is pending that it cannot be decided."""
-        return give_up(self.evaluation, self.read_seq, why)
+        return Answered(
+            before=self.evaluation,
+            tasks=tuple(tasks),
+            read_seq=self.read_seq,
+            duration_ns=time.perf_counter_ns() - began,
+        )
 
     def _found(self) -> Found:
         """Collect the results of the evaluation's tasks that are decided already."""
@@ -82,14 +83,6 @@ class Inquiry:
             if at in self.plan.judges and (row.question or row.answer is not None):
                 found.answers[at] = row.answer
         return found
-
-    def _answered(self, tasks: Sequence[TaskRow], duration_ns: int) -> Answered:
-        return Answered(
-            before=self.evaluation,
-            tasks=tuple(tasks),
-            read_seq=self.read_seq,
-            duration_ns=duration_ns,
-        )
 
 
 def give_up(

@@ -9,7 +9,7 @@ from collector.store.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
 from collector.worker.profiles import ProfileRegistry
 from scouter.drift.profile import AgentEvalProfile
 
-_LAST_ORDINAL: Final = 2**31 - 1
+LAST_ORDINAL: Final = 2**31 - 1
 
 
 class Lane:
@@ -40,19 +40,6 @@ class Lane:
     def bytes(self) -> int:
         """Contexts in memory."""
         return sum(self.inside.values())
-
-    def begin_page(self) -> None:
-        """Take note of what ends from now on."""
-        self.is_reading = True
-        self.ended.clear()
-
-    def end_page(self) -> None:
-        """Go on without."""
-        self.is_reading = False
-
-    def passed(self, seq: int) -> None:
-        """Take note that all its evaluations up to a commit were read."""
-        self.place = max(self.place, ResultPlace(seq, _LAST_ORDINAL))
 
 
 class Lanes:

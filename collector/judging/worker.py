@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final
 
-from collector.judging.inquiry import EvaluationKey, Inquiries, Inquiry
+from collector.judging.inquiry import EvaluationKey, Inquiries, Inquiry, give_up
 from collector.judging.judges import JudgeMeasures, RememberingJudge
-from collector.judging.lanes import Lane, Lanes
-from collector.store.rows import PendingEvaluation
+from collector.judging.lanes import LAST_ORDINAL, Lane, Lanes
+from collector.store.rows import PendingEvaluation, ResultPlace
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.revising import Answered
@@ -164,7 +164,8 @@ class JudgeWorker:
                 await lane.left.wait()
             lane.news.clear()
             lane.left.clear()
-            lane.begin_page()
+            lane.is_reading = True
+            lane.ended.clear()
             try:
                 is_last, fits = await self._read_page(lane, self._lanes.most - len(lane.inside))
             except TransientError as error:
@@ -176,7 +177,7 @@ class JudgeWorker:
                 await asyncio.sleep(_RETRY_S)
                 continue
             finally:
-                lane.end_page()
+                lane.is_reading = False
             if is_last and lane.is_rest:
                 return  # whoever makes evaluations from now on is known
             if is_last:
@@ -218,7 +219,7 @@ class JudgeWorker:
             lane.place = fitting[-1].place
         is_last = len(fitting) == len(page) < wanted
         if is_last:
-            lane.passed(read_seq)
+            lane.place = max(lane.place, ResultPlace(read_seq, LAST_ORDINAL))
         return is_last, bool(fitting) or not known
 
     # --- one evaluation ------------------------------------------------------------------------
@@ -278,7 +279,7 @@ class JudgeWorker:
             return await inquiry.decide(put)
         except Exception as error:  # noqa: BLE001 one evaluation must not stop the others
             _log.exception("record %s: the engine failed", inquiry.evaluation.record_uid)
-            return inquiry.give_up(f"the engine failed: {error!r}")
+            return give_up(inquiry.evaluation, inquiry.read_seq, f"the engine failed: {error!r}")
 
     async def _settled(self, made: Answered) -> bool:
         """Have an evaluation stored; False if it has to be looked at again."""
