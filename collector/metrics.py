@@ -238,12 +238,11 @@ class CollectorMetrics:
             ("space",),
             registry=self.registry,
         )
-        gauge = Gauge(
+        self._show(
             "scouter_records_waiting",
             "Records that wait for their trace or their profile.",
-            registry=self.registry,
+            waiting,
         )
-        gauge.set_function(waiting)
         self.commit_seconds = Histogram(
             "scouter_store_commit_seconds",
             "Time that one commit took, with the checkpoint that some of them make.",
@@ -274,12 +273,11 @@ class CollectorMetrics:
         Args:
             waiting_bytes: Size of what was accepted and is not in the store yet.
         """
-        gauge = Gauge(
+        self._show(
             "scouter_log_waiting_bytes",
             "Bytes of the log that are not in the store yet.",
-            registry=self.registry,
+            waiting_bytes,
         )
-        gauge.set_function(waiting_bytes)
 
     def watch_store(
         self,
@@ -299,27 +297,22 @@ class CollectorMetrics:
             retention_s: Age at which things go; 0 keeps everything.
             max_bytes: Size above which the oldest go; None for no bound.
         """
-        size = Gauge(
-            "scouter_store_size_bytes", "Size of the store on disk.", registry=self.registry
-        )
-        size.set_function(file_bytes)
-        age = Gauge(
-            "scouter_store_last_commit_age_seconds",
-            "Time since the last commit, or since the start.",
-            registry=self.registry,
-        )
-        age.set_function(commit_age_s)
-        oldest = Gauge(
-            "scouter_store_oldest_timestamp_seconds",
-            "When the oldest stored record or span came, since 1970; 0 in an empty store.",
-            registry=self.registry,
-        )
-        oldest.set_function(lambda: (oldest_ns() or 0) / 1e9)
         for name, help_text, value in (
-            ("retention_seconds", "Age at which things are taken out; 0 for never.", retention_s),
-            ("size_limit_bytes", "Size above which the oldest go; 0 for none.", max_bytes or 0),
-        ):
-            Gauge(f"scouter_store_{name}", help_text, registry=self.registry).set(value)
+            ("size_bytes", "Size of the store on disk.", file_bytes),
+            ("last_commit_age_seconds", "Time since the last commit, or since the start.",
+             commit_age_s),
+            ("oldest_timestamp_seconds",
+             "When the oldest stored record or span came, since 1970; 0 in an empty store.",
+             lambda: (oldest_ns() or 0) / 1e9),
+            ("retention_seconds", "Age at which things are taken out; 0 for never.",
+             lambda: retention_s),
+            ("size_limit_bytes", "Size above which the oldest go; 0 for none.",
+             lambda: max_bytes or 0),
+        ):  # fmt: skip
+            self._show(f"scouter_store_{name}", help_text, value)
+
+    def _show(self, name: str, help_text: str, value: Callable[[], float]) -> None:
+        Gauge(name, help_text, registry=self.registry).set_function(value)
 
 
 class _StoredTotals(Collector):

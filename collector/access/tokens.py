@@ -351,7 +351,7 @@ class TokenFile(Tokens):
 
 
 def token_of(row: tuple[Any, ...]) -> Token:
-    """The token in a row of the table."""
+    """Read a row of the table of tokens, which has the same columns in every place."""
     id, name, secret_hash, scopes, space, created_ns, expires_ns, revoked_ns = row
     return Token(
         id=id,
@@ -361,5 +361,5 @@ def token_of(row: tuple[Any, ...]) -> Token:
         created_ns=created_ns,
         expires_ns=expires_ns,
         revoked_ns=revoked_ns,
-        secret_hash=secret_hash,
+        secret_hash=bytes(secret_hash),
     )

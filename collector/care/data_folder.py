@@ -66,10 +66,6 @@ class DataFolder:
         except OSError as error:
             raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
 
-    def size_bytes(self) -> int:
-        """Bytes that hold rows and items."""
-        return self.store.size_bytes() + self.log.size_bytes
-
     def file_bytes(self) -> int:
         """Size on disk of store and log."""
         return self.store.file_bytes() + self.log.size_bytes

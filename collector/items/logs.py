@@ -19,9 +19,9 @@ from typing import Final, cast
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from collector.items.limits import Limits, check_json_marks, check_values, count_values
+from collector.items.limits import Limits, check_values, count_values
 from collector.items.mend import mended_events
-from collector.items.record_items import read_json, score_of
+from collector.items.record_items import read_json, read_otlp_json, score_of
 from collector.items.traces import fitting
 from collector.items.wire import Refused, RequestParts
 from scouter.errors import DataError
@@ -174,13 +174,10 @@ def decode_logs_json(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
         DataError: It is not JSON, or has another shape; names the place.
         TooLargeError: The request as a whole is beyond a limit.
     """
-    check_json_marks(data)
-    raw = read_json(data)
-    if not isinstance(raw, dict) or (raw and "resourceLogs" not in raw):
-        raise DataError('expected an object with "resourceLogs"')
+    request = read_otlp_json(data, "resourceLogs")
     body = LogsBody()
     try:
-        for log, resource in _logs_of(cast(Mapping[str, object], raw)):
+        for log, resource in _logs_of(request):
             taken = (body.items, body.events, body.refused, body.refused_events)
             limits.check_items(sum(map(len, taken)) + body.ignored + 1)
             _take_json(log, resource, body)

@@ -1,7 +1,7 @@
 """Records and scores as senders write them, checked item by item."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Annotated, Final, cast
 
@@ -269,6 +269,24 @@ def read_json(data: bytes) -> JsonValue:
             except (ValueError, RecursionError):
                 pass  # what the stricter reader said is the better message
         raise DataError(f"not JSON: {error}") from error
+
+
+def read_otlp_json(data: bytes, groups: str) -> Mapping[str, object]:
+    """Read the JSON form of an OTLP request.
+
+    Args:
+        data: UTF-8.
+        groups: Name of its list of groups, such as `resourceSpans`.
+
+    Raises:
+        DataError: It is not JSON, or has another shape.
+        TooLargeError: It is beyond a limit.
+    """
+    check_json_marks(data)
+    raw = read_json(data)
+    if not isinstance(raw, dict) or (raw and groups not in raw):
+        raise DataError(f'expected an object with "{groups}"')
+    return cast("Mapping[str, object]", raw)
 
 
 def json_bytes(value: object) -> bytes:

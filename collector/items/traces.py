@@ -12,12 +12,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.items.limits import (
     Limits,
     TooLargeError,
-    check_json_marks,
     check_values,
     count_values,
 )
 from collector.items.mend import mended_spans
-from collector.items.record_items import json_bytes, read_json
+from collector.items.record_items import json_bytes, read_json, read_otlp_json
 from collector.items.wire import SMALL, Refused, RequestParts, take_apart
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
@@ -119,11 +118,7 @@ def decode_json(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
         DataError: It is not JSON, or has another shape; names the place.
         TooLargeError: The request as a whole is beyond a limit.
     """
-    check_json_marks(data)
-    raw = read_json(data)
-    if not isinstance(raw, dict) or (raw and "resourceSpans" not in raw):
-        raise DataError('expected an object with "resourceSpans"')
-    request = cast(dict[str, object], raw)
+    request = read_otlp_json(data, "resourceSpans")
     body = OtlpBody()
     if len(data) > limits.max_resource:
         _check_copies(request, limits)
