@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from scouter.drift.detect.many import e_bh
 from scouter.drift.series.limits import Limits
 from scouter.drift.series.observed import BEFORE_ALL, Counted, Name, Observed, Place
-from scouter.drift.series.reference import NOTHING, Standard, Stated
+from scouter.drift.series.reference import NOTHING, STATED, Standard, Stated
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
 from scouter.drift.series.slices import MOST as MOST_SLICES
 from scouter.drift.series.slices import Slices
@@ -34,7 +34,8 @@ LONG: Final = 4
 never rests would else delay every alert by its deadline."""
 
 
-Units: TypeAlias = tuple[tuple[Name, float, int, int, str], ...]
+_Unit: TypeAlias = tuple[Name, float, int, int, str]
+"""A series, the sum of its outcomes, its records, those of them that failed, and an example."""
 
 
 class Pace(NamedTuple):
@@ -103,8 +104,8 @@ class _Session:
             if outcome < 1:
                 self.examples[name] = evaluation_id
 
-    def units(self) -> "Units":
-        """Of each series the sum of the outcomes, records, those that failed, and an example."""
+    def units(self) -> tuple[_Unit, ...]:
+        """Of each series what is counted of it."""
         return tuple(
             (name, *counts, self.examples.get(name, "")) for name, counts in self.counts.items()
         )
@@ -117,8 +118,7 @@ class _Early(NamedTuple):
     place: Place
     """Of the first result in it, as several are created at one time."""
     at_ns: int
-    units: Units
-    """Of each series the sum of the outcomes, records, those that failed, and an example."""
+    units: tuple[_Unit, ...]
 
 
 class _Scored(NamedTuple):
@@ -293,11 +293,8 @@ class Group:
             if is_early and len(self._early) <= MOST_EARLY:
                 return
             heappop(self._early)
-            for name, total, count, failed, example in first.units:
-                examples = (example,) if example else ()
-                counts = (total, count, failed)
-                at_ns = (first.at_ns, first.created_ns)
-                yield from self._take_unit(name, counts, at_ns, examples)
+            for unit in first.units:
+                yield from self._take_unit(unit, first.at_ns, first.created_ns)
 
     def _first_open(self, now_ns: int, pace: Pace) -> tuple[float, Place]:
         """Creation and first result of the first conversation that is open and holds up others."""
@@ -376,35 +373,23 @@ class Group:
         while self._due and (self._due[0].due_ns <= now_ns or len(self._due) > MOST_EARLY):
             first = heappop(self._due)
             scores = self._scores.pop(first.key)
-            for name, total, count, failed, example in scores.units():
-                if first.created_ns <= self.fresh_ns.get(name, 0):
-                    continue
-                at_ns = (scores.result_ns, first.created_ns)
-                examples = (example,) if example else ()
-                yield from self._take_unit(name, (total, count, failed), at_ns, examples)
+            for unit in scores.units():
+                if first.created_ns > self.fresh_ns.get(unit[0], 0):
+                    yield from self._take_unit(unit, scores.result_ns, first.created_ns)
 
     def _take_past(self, name: Name, outcome: float, records: int, created_ns: int) -> None:
         """Let a series take a unit of backfills."""
-        series = self.series.get(name)
-        if series is None:
-            series = self.series[name] = self._begin(name)
+        series = self.series.get(name) or self._begin(name)
         series.take_past(outcome, records, created_ns)
 
-    def _take_unit(
-        self,
-        name: Name,
-        counts: tuple[float, int, int],
-        at_ns: tuple[int, int],
-        examples: tuple[str, ...],
-    ) -> Iterator[Turn]:
+    def _take_unit(self, unit: _Unit, at_ns: int, created_ns: int) -> Iterator[Turn]:
         """Let a series take a unit, with the times of its result and of its creation."""
-        series = self.series.get(name)
-        if series is None:
-            series = self.series[name] = self._begin(name)
-        total, count, failed = counts
+        name, total, count, failed, example = unit
+        series = self.series.get(name) or self._begin(name)
         # Thirds add up to a hair more than 1.
         mean = min(1.0, total / count)
-        if series.take(mean, count, failed, at_ns[0], examples, at_ns[1]) or (
+        examples = (example,) if example else ()
+        if series.take(mean, count, failed, at_ns, examples, created_ns) or (
             name.slice and failed and self._stands(series) and series.prove()
         ):
             yield Turn.of(series)
@@ -433,7 +418,9 @@ class Group:
         if awaits:
             self._awaiting.add(name)
         margin = 0.0 if name.kind is Kind.ERROR else self._stated.margin
-        return self._make(key, alpha, stated, before, run_length, awaits, margin)
+        made = self._make(key, alpha, stated, before, run_length, awaits, margin)
+        self.series[name] = made
+        return made
 
     def _stated_of(self, name: Name) -> Sequence[Standard]:
         return () if name.slice else self._stated.of_series(name.task, name.kind)
@@ -508,7 +495,8 @@ class Group:
             "number": self.number,
             "before": None if self.before is None else self.before.number,
             "first_ns": self.first_ns, "last_ns": self.last_ns,
-            "alpha": self._alpha, "run_length": self._run_length, "stated": self._stated.to_json(),
+            "alpha": self._alpha, "run_length": self._run_length,
+            "stated": STATED.dump_python(self._stated, mode="json"),
             "slices": self.slices.to_json(), "limits": self.limits.to_json(),
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
@@ -535,7 +523,7 @@ class Group:
     def from_json(state: dict[str, Any]) -> "Group":
         """Go on from a stored state; the group of the version before is for the caller to set."""
         space, profile_uid, agent = state["space"], state["profile_uid"], Agent(*state["agent"])
-        stated, run_length = Stated.from_json(state["stated"]), state["run_length"]
+        stated, run_length = STATED.validate_python(state["stated"]), state["run_length"]
         found = Group(space, profile_uid, agent, state["alpha"], stated, run_length=run_length)
         found.number = state["number"]
         found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]

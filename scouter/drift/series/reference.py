@@ -1,10 +1,12 @@
 """References: the mean that a series is compared with, measured or stated by a profile."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from scouter.alert.config import AlertThreshold
 from scouter.drift.config import AMOUNTS, Healthy
@@ -12,7 +14,7 @@ from scouter.drift.detect.baseline import ENOUGH, Baseline
 from scouter.drift.detect.detector import Design
 from scouter.drift.detect.spending import Start
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.series.sample import BLOCK, Halves, Sample
+from scouter.drift.series.sample import BLOCK, Halves, Sample, StoredSample
 from scouter.evaluate.tasks.score import ScoreTask
 
 SPREADS: Final = 2.0
@@ -128,26 +130,9 @@ class Reference:
             more += "; its first days are not over, so that a fall may be the time of day"
         return f"{words} ({self.rates}{margin}); {self.baseline.sentence()}{more}"
 
-    def to_json(self) -> dict[str, Any]:
-        """All of it, for `from_json`."""
-        return {
-            "kind": self.kind.value, "name": self.name, "baseline": asdict(self.baseline),
-            "margin": self.margin, "is_alike": self.is_alike, "spread": self.spread,
-            "halves": self.halves, "is_early": self.is_early,
-            "other": None if self.other is None else asdict(self.other),
-        }  # fmt: skip
 
-    @staticmethod
-    def from_json(state: dict[str, Any]) -> "Reference":
-        """Read what `to_json` wrote."""
-        halves, other = state["halves"], state["other"]
-        return Reference(
-            kind=ReferenceKind(state["kind"]), name=state["name"],
-            baseline=Baseline(**state["baseline"]), margin=state["margin"],
-            is_alike=state["is_alike"], spread=state["spread"], is_early=state["is_early"],
-            halves=None if halves is None else Halves(*halves),
-            other=None if other is None else Baseline(**other),
-        )  # fmt: skip
+REFERENCE: Final = TypeAdapter(Reference)
+"""Writes a reference for a store, and reads it."""
 
 
 def of_sample(
@@ -229,7 +214,7 @@ class Standard:
     task: str
     level: float | None = None
     name: str = ""
-    run: Sample | None = None
+    run: StoredSample | None = None
     margin: float = 0.0
     kind: str = "pass"
 
@@ -239,23 +224,6 @@ class Standard:
             return of_run(self.name, self.run, self.margin, alpha)
         assert self.level is not None  # noqa: S101 one of both is there
         return of_level(self.level, alpha)
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it, for `from_json`."""
-        return {
-            "task": self.task, "level": self.level, "name": self.name, "margin": self.margin,
-            "kind": self.kind,
-            "run": None if self.run is None else self.run.to_json(),
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(state: dict[str, Any]) -> "Standard":
-        """Read what `to_json` wrote."""
-        run = None if state["run"] is None else Sample.from_json(state["run"])
-        return Standard(
-            task=state["task"], level=state["level"], name=state["name"], run=run,
-            margin=state["margin"], kind=state["kind"],
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,12 +241,12 @@ class Stated:
     standards: Sequence[Standard] = ()
     version: str = ""
     margin: float = 0.0
-    slices: Sequence[str] = ()
-    amounts: Sequence[str] = AMOUNTS
+    slices: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = AMOUNTS
 
     @staticmethod
     def of(
-        healthy: Healthy | None, level: float | None = None, slices: Sequence[str] = ()
+        healthy: Healthy | None, level: float | None = None, slices: tuple[str, ...] = ()
     ) -> "Stated":
         """Take what a profile states.
 
@@ -307,25 +275,11 @@ class Stated:
         """The standards of one kind of series of a task."""
         return [each for each in self.standards if (each.task, each.kind) == (task, kind)]
 
-    def to_json(self) -> dict[str, Any]:
-        """All of it, for `from_json`."""
-        return {
-            "standards": [each.to_json() for each in self.standards], "version": self.version,
-            "margin": self.margin, "slices": self.slices, "amounts": self.amounts,
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(state: dict[str, Any]) -> "Stated":
-        """Read what `to_json` wrote."""
-        return Stated(
-            standards=[Standard.from_json(each) for each in state["standards"]],
-            version=state["version"], margin=state["margin"], slices=tuple(state["slices"]),
-            amounts=tuple(state["amounts"]),
-        )  # fmt: skip
-
 
 NOTHING: Final = Stated()
 """Stated where nobody says anything."""
+STATED: Final = TypeAdapter(Stated)
+"""Writes what is stated for a store, and reads it."""
 
 
 def stated_by(profile: AgentEvalProfile) -> Stated:

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import mul
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+from pydantic import PlainSerializer, PlainValidator
 
 from scouter.drift.detect.baseline import Baseline, of_passes, of_scores
 
@@ -331,6 +333,12 @@ class Sample:
         found._run = list(state["run"])
         found._together, found._within = state["together"], state["within"]
         return found
+
+
+StoredSample: TypeAlias = Annotated[
+    Sample, PlainValidator(Sample.from_json), PlainSerializer(Sample.to_json)
+]
+"""A sample as a part of what is stored."""
 
 
 def _hours(counts: Sequence[int] = ()) -> "array[int]":

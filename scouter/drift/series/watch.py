@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.detector import Design, Detector
-from scouter.drift.series.reference import SPREADS, Reference
+from scouter.drift.series.reference import REFERENCE, SPREADS, Reference
 from scouter.drift.series.sample import BLOCK
 from scouter.evaluate.intervals import wilson
 
@@ -268,7 +268,7 @@ class Watch:
         """The state, from which `from_json` goes on exactly."""
         recovery = self.recovery
         return {
-            "reference": self.reference.to_json(),
+            "reference": REFERENCE.dump_python(self.reference, mode="json"),
             "run_length": self.run_length,
             "detector": self.detector.to_json(),
             "fall": self.fall,
@@ -282,7 +282,7 @@ class Watch:
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Watch":
         """Go on from a stored state."""
-        found = Watch(Reference.from_json(state["reference"]), state["run_length"])
+        found = Watch(REFERENCE.validate_python(state["reference"]), state["run_length"])
         found._gap, found._hour = state["gap"], state["hour"]
         found.detector = Detector.from_json(found._design, state["detector"])
         count, total, first = state["block"]

@@ -252,6 +252,7 @@ def test_a_saved_run_is_healthy_by_a_margin() -> None:
     series = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(run=small))
     run(series, [1])
     (watch,) = the_series(series).watches
+    assert state(restarted(series)) == state(series)
     assert watch.reference.kind is ReferenceKind.RUN
     lower = watch.reference.baseline.lower
     tail = sum(math.comb(100, k) * lower**k * (1 - lower) ** (100 - k) for k in range(95, 101))
