@@ -170,11 +170,6 @@ class AlertMonitor:
             alert.plan(self._now_ns())
         return alert
 
-    def unwatch(self, space: str, profile: AgentEvalProfile) -> None:
-        """Watch a profile no longer, as another version runs now; its events are stored."""
-        with self._lock:
-            self._alerts.pop((space, profile.uid), None)
-
     def follow(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
         """Watch these profiles and no others; what is watched already goes on as it is.
 
@@ -188,10 +183,11 @@ class AlertMonitor:
             TransientError: The store cannot be read now; call it again.
         """
         wanted = {(space, profile.uid): profile for space, profile in active}
-        for key, alert in list(self._alerts.items()):
+        for key in list(self._alerts):
             profile = wanted.get(key)
             if profile is None or profile.config.alert_config.alert_condition is None:
-                self.unwatch(key[0], alert.profile)
+                with self._lock:
+                    self._alerts.pop(key, None)
         for key, profile in wanted.items():
             if key not in self._alerts or self._alerts[key].profile != profile:
                 self.watch(key[0], profile)

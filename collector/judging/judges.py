@@ -151,8 +151,8 @@ class JudgeMeasures:
             return OTHER
 
 
-class CountingJudge:
-    """Counts every question that is really put; what is around it may save some.
+class _Counting:
+    """What counts the questions to a judge.
 
     Args:
         judge: Answers.
@@ -168,6 +168,10 @@ class CountingJudge:
     ) -> None:
         self._judge, self._name_of, self._measures = judge, name_of, measures
         self.time_limit_s = time_limit_of(judge)
+
+
+class CountingJudge(_Counting):
+    """Counts every question that is really put; what is around it may save some."""
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Ask, and count."""
@@ -198,20 +202,8 @@ class CountingJudge:
         return LookupCountingJudge(judge, self._name_of, self._measures)
 
 
-class LookupCountingJudge:
-    """Counts what a cache has answered, and what it had not.
-
-    Args:
-        judge: The one with the cache.
-        name_of: The name of the entry that a request means; None if there is none.
-        measures: Count it.
-    """
-
-    def __init__(
-        self, judge: Judge, name_of: Callable[[str], str | None], measures: JudgeMeasures
-    ) -> None:
-        self._judge, self._name_of, self._measures = judge, name_of, measures
-        self.time_limit_s = time_limit_of(judge)
+class LookupCountingJudge(_Counting):
+    """Counts what the cache of a judge has answered, and what it had not."""
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Ask, and count; a question that nobody answered was a miss."""
