@@ -13,11 +13,11 @@ from scouter.cli.decision_text import ScoreLine, print_scores
 from scouter.cli.outputs import Outputs
 from scouter.cli.planning import print_plan
 from scouter.cli.release_check import (
-    INTERRUPTED,
     Check,
     check_together,
     finish,
-    interrupted,
+    interruptible,
+    note,
     refuse_without_agent,
 )
 from scouter.errors import ConfigError
@@ -82,7 +82,7 @@ def check_config(check: ConfigCheck, outputs: Outputs, refused: Sequence[str] = 
         has_agent=check.has_agent,
         min_scores=standard.min_scores,
         providers=check.run.providers,
-        note=lambda text: typer.echo(f"scouter: note: {one_line(text)}", err=True),
+        note=note,
     )
     if not evaluation.evaluators:
         left_out = evaluation.file.left_out
@@ -95,18 +95,10 @@ def check_config(check: ConfigCheck, outputs: Outputs, refused: Sequence[str] = 
     if check.plan:
         print_plan(check, outputs, list(evaluation.cases.by_name))
         return
-    run = replace(
-        check.run,
-        baseline=standard.read_baseline(),
-        accept_changed=standard.accept_changed,
-        concurrency=check.concurrency or evaluation.concurrency,
-    )
+    run = replace(check.with_baseline(), concurrency=check.concurrency or evaluation.concurrency)
     run = evaluation.prepared(run)
-    try:
+    with interruptible(run):
         ran, found = evaluation.run(run)
-    except KeyboardInterrupt:
-        typer.echo(interrupted(run), err=True)
-        raise typer.Exit(INTERRUPTED) from None
     typer.echo(f"wrote {evaluation.file.output_dir}", err=True)
     if not standard.quiet:
         print_scores(str(path), "Evaluator", _scores(found))

@@ -12,11 +12,11 @@ from scouter.cli.decision_text import ScoreLine, print_scores
 from scouter.cli.outputs import Outputs, folder_by_time
 from scouter.cli.planning import print_plan
 from scouter.cli.release_check import (
-    INTERRUPTED,
     Check,
     check_together,
     finish,
-    interrupted,
+    interruptible,
+    note,
     refuse_without_agent,
 )
 from scouter.errors import ConfigError
@@ -71,12 +71,12 @@ def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
     check_together(check, outputs)
     is_adk, path = check.file_format == "adk", check.scenarios
     criteria = read_criteria(path) if is_adk else None
-    _note(*(() if criteria is None else criteria.notes))
+    note(*(() if criteria is None else criteria.notes))
     rows = read_eval_set(path) if is_adk else read_dataset(path)
     left_out = [*(() if criteria is None else criteria.left_out), *unread_fields(rows, "row")]
     if check.metrics:  # the user says what is judged
         if left_out:
-            _note(f"not judged: {', '.join(left_out)}")
+            note(f"not judged: {', '.join(left_out)}")
         criteria, left_out = None, []
     if criteria is not None and criteria.left_out and not criteria.least:
         typer.echo(f"failed: {one_line(unjudged_reason(left_out))}\nfailed: nothing was scored")
@@ -94,14 +94,9 @@ def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
     if check.plan:
         print_plan(check, outputs, names)
         return
-    baseline = check.standard.read_baseline()
-    accepted = check.standard.accept_changed
-    run = replace(check.run, baseline=baseline, accept_changed=accepted)
-    try:
+    run = check.with_baseline()
+    with interruptible(run):
         ran, found = task.run(run, has_agent=check.has_agent)
-    except KeyboardInterrupt:
-        typer.echo(interrupted(run), err=True)
-        raise typer.Exit(INTERRUPTED) from None
     if check.output is not None:
         folder = folder_by_time(check.output)
         write_results(folder, found)
@@ -115,11 +110,6 @@ def check_vertex(check: VertexCheck, outputs: Outputs) -> None:
     results = ran.results.model_copy(update={"left_out": tuple(left_out)})
     title = f"Rows of {path.name}" + f", answered by {run.agent}" * check.has_agent
     finish(replace(check, standard=standard), replace(ran, results=results), outputs, title)
-
-
-def _note(*notes: str) -> None:
-    for note in notes:
-        typer.echo(f"scouter: note: {one_line(note)}", err=True)
 
 
 def _rules(check: VertexCheck, criteria: Criteria | None) -> TrajectoryOptions:

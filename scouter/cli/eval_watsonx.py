@@ -12,11 +12,11 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.cli.outputs import Outputs, folder_by_time
 from scouter.cli.planning import print_plan
 from scouter.cli.release_check import (
-    INTERRUPTED,
     Check,
     check_together,
     finish,
-    interrupted,
+    interruptible,
+    note,
     refuse_without_agent,
 )
 from scouter.errors import ConfigError
@@ -41,7 +41,6 @@ from scouter.formats.watsonx.result_files import (
     journeys_of,
     write_results,
 )
-from scouter.model.visible import one_line
 from scouter.replay.named_run import NamedRun, Ran, run_both
 from scouter.replay.recorded import judge_stored
 from scouter.replay.reports.texts import counted
@@ -95,7 +94,7 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     read = _config(check.scenarios)
     config = read.config
     files, left_out = find_datasets(config.test_paths, is_recursive=config.enable_recursive_search)
-    _note(*read.notes, *left_out)
+    note(*read.notes, *left_out)
     cases = read_cases(files, config.tags)
     check.standard.policy.check(len(cases))
     if check.plan:
@@ -104,21 +103,19 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     datasets = [case.source for case in cases]
     left_out = (*read.left_out, *unread_fields(datasets, "dataset"))
     judge, more = _judge(check.run, config.judge)
-    _note(*more)
+    note(*more)
     scenarios = scenarios_of(cases, config, compat=check.compat, judge=judge)
     run = replace(
-        check.run,
+        check.with_baseline(),
         repeats=max(check.run.repeats, config.n_runs),
         concurrency=max(check.run.concurrency, config.num_workers),
         orchestrator=partial(JourneyOrchestrator, cases),
         arguments=GIVEN,
-        baseline=check.standard.read_baseline(),
-        accept_changed=check.standard.accept_changed,
     )
     gates = _gates(check)
     scenarios = scenarios.model_copy(update={"gates": gates})  # names are looked at before the run
     title = f"Journeys of {run.agent}"
-    try:
+    with interruptible(run):
         if check.recorded is None:
             ran = run_both(scenarios, run)
         else:
@@ -126,9 +123,6 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
             collect = partial(collect_recorded, conversations=conversations)
             ran = Ran(results=judge_stored(scenarios, run, collect), baseline=run.baseline)
             title = f"Journeys recorded in {check.recorded}"
-    except KeyboardInterrupt:
-        typer.echo(interrupted(run), err=True)
-        raise typer.Exit(INTERRUPTED) from None
     journeys = [*journeys_of(ran.results, cases, scenarios)]
     parent = check.output or (Path(config.output_dir) if config.output_dir else None)
     if parent is not None:
@@ -185,16 +179,11 @@ def _judge(run: NamedRun, provider: Provider | None) -> tuple[Provider | None, l
     return provider, []
 
 
-def _note(*notes: str) -> None:
-    for note in notes:
-        typer.echo(f"scouter: note: {one_line(note)}", err=True)
-
-
 def _print_means(journeys: list[JourneyRun], compat: Compat) -> None:
     """Print the documented means, and what could not be decided."""
     for run in journeys:
         if run.error is None:  # the report says what ended the others
-            _note(*(f"{run.result.name}: {problem}" for problem in run.result.problems))
+            note(*(f"{run.result.name}: {problem}" for problem in run.result.problems))
     means = average_metrics(journeys, compat)
     shown = [
         f"{name} {value:.3g}"

@@ -1,7 +1,7 @@
 """A check from files and names to an exit code: what `scouter eval` and others share."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from pathlib import Path
@@ -107,6 +107,11 @@ class Check:
         """The words of a command that name the cases."""
         return [str(self.scenarios)]
 
+    def with_baseline(self) -> NamedRun:
+        """The run, with the earlier results and with what may have changed since them."""
+        baseline, accepted = self.standard.read_baseline(), self.standard.accept_changed
+        return replace(self.run, baseline=baseline, accept_changed=accepted)
+
 
 def run_check(check: Check, outputs: Outputs) -> None:
     """Run, compare, report, and end with the exit code.
@@ -123,13 +128,9 @@ def run_check(check: Check, outputs: Outputs) -> None:
         typer.echo(f"scouter: warning: {one_line(warning)}", err=True)
     gates = _gates(scenarios.gates, check.standard)
     scenarios = scenarios.model_copy(update={"gates": gates})  # names are looked at before the run
-    baseline = check.standard.read_baseline()
-    try:
-        accepted = check.standard.accept_changed
-        ran = run_both(scenarios, replace(check.run, baseline=baseline, accept_changed=accepted))
-    except KeyboardInterrupt:
-        typer.echo(interrupted(check.run), err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    run = check.with_baseline()
+    with interruptible(run):
+        ran = run_both(scenarios, run)
     finish(check, ran, outputs, f"Release check of {check.run.agent}", gates)
 
 
@@ -312,7 +313,23 @@ def least_of(given: Sequence[str]) -> Mapping[str, float]:
     return found
 
 
-def interrupted(run: NamedRun) -> str:
+def note(*notes: str) -> None:
+    """Say what somebody should know who reads the result, on the error stream."""
+    for each in notes:
+        typer.echo(f"scouter: note: {one_line(each)}", err=True)
+
+
+@contextmanager
+def interruptible(run: NamedRun) -> Generator[None]:
+    """Have Ctrl-C say what becomes of a run, and end with its exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(_interrupted(run), err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _interrupted(run: NamedRun) -> str:
     """Say what Ctrl-C left of a run."""
     if not run.agent:  # answers that are stored; --resume is refused
         return "scouter: interrupted; nothing was saved, and nothing has to be repeated"
