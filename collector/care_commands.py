@@ -1,8 +1,6 @@
 """The commands `scouter collector backup`, `restore`, `export` and `check`."""
 
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -10,6 +8,7 @@ import typer
 
 from collector.settings.model import CollectorSettings
 from collector.settings.values import parse_bytes
+from scouter.cli.asking import status
 from scouter.errors import ConfigError, TransientError
 from scouter.model.visible import visible
 
@@ -57,7 +56,7 @@ def backup(
     from collector.care.data_folder import KnownBackup, known_backups, note_backup, pass_on
     from collector.store.ledger import copy_ledger
 
-    with _progress() as tell:
+    with status("…") as tell:
         known_backups(data)
         tell("copying")
         copied = copy_data(data, folder)
@@ -87,7 +86,7 @@ def restore(
     from collector.store.files import store_files
     from collector.store.ledger import copy_ledger
 
-    with _progress() as tell:
+    with status("…") as tell:
         known_backups(folder)
         tell("copying")
         copied = copy_data(folder, data)
@@ -131,7 +130,7 @@ def export(
     from collector.care.table_export import export_tables
 
     limit = _memory(memory_limit)
-    with _progress() as tell:
+    with status("…") as tell:
         files = export_tables(data, folder, tell, limit)
     for file in files:
         typer.echo(f"{file}  {_size(file.stat().st_size)}")
@@ -153,7 +152,7 @@ def check(data: _Data = _DATA) -> None:
     from collector.care.check import check_data
     from collector.items.times import format_time
 
-    with _progress() as tell:
+    with status("…") as tell:
         report = check_data(data, tell)
     console = Console()
     for space, sheet in report.sheets.items():
@@ -211,16 +210,6 @@ def _memory(text: str) -> int:
     if not isinstance(size, int) or size < _LEAST_MEMORY:
         raise ConfigError(f"--memory-limit {text}: DuckDB needs at least 16MB")
     return size
-
-
-@contextmanager
-def _progress() -> Generator[Callable[[str], None]]:
-    """Show what is done now, where a person looks on."""
-    from rich.console import Console  # 2 MB, which the collector itself does without
-
-    console = Console(stderr=True)
-    with console.status("…") as status:
-        yield lambda text: status.update(text)
 
 
 def _size(size_bytes: int) -> str:

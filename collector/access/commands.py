@@ -14,7 +14,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import Token, TokenFile, Tokens
 from collector.settings.model import CollectorSettings
 from collector.settings.values import parse_seconds
-from scouter.cli.asking import Json, print_objects, print_table
+from scouter.cli.asking import Json, print_lines, print_table
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def show(
         ))  # fmt: skip
     columns = ("id", "name", "scopes", "space", "made", "expires", "state")
     if json:
-        print_objects(dict(zip(columns, row, strict=True)) for row in rows)
+        print_lines(dict(zip(columns, row, strict=True)) for row in rows)
     else:
         print_table(columns, rows)
 

@@ -1,6 +1,5 @@
 """The commands `scouter alerts …` and `scouter canary`."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,6 +12,7 @@ from scouter.cli.asking import (
     clock,
     connect,
     for_output,
+    length_s,
     moment,
     print_lines,
     print_table,
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
         Trouble,
     )
 
-_LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
 _WORDS: Final = {"error": "errored", "score": "low score", "amount": "over the limit"}
 _UNWATCHED: Final = frozenset({"learning", "never_passed"})
 """States in which no fall can be proven."""
-_UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 AlertId = Annotated[str, typer.Argument(metavar="ALERT", help="Its id.")]
 Note = Annotated[str, typer.Option(metavar="TEXT", help="Why, for others.")]
@@ -275,10 +273,10 @@ def _print(found: "DriftAlert") -> None:
 
 
 def _seconds(text: str) -> float:
-    found = _LENGTH.fullmatch(text)
-    if found is None or not int(found[1]):
+    found = length_s(text)
+    if not found:
         raise ConfigError(f"--for: {text!r} is no length of time; expected such as 30m, 8h or 2d")
-    return int(found[1]) * _UNITS_S[found[2]]
+    return found
 
 
 _EXIT: Final = {"promote": 0, "roll_back": 1, "hold": 3}

@@ -4,7 +4,8 @@ import datetime
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from scouter.client.client import ScouterClient
 
 _PANEL: Final = "The collector"
-_AGO: Final = re.compile(r"(\d{1,9})([smhdw])")
+_LENGTH: Final = re.compile(r"(\d{1,9})([smhdw])")
 _TIME: Final = re.compile(r"\d{4}-|[0-9]+(\.[0-9]+)?$")
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _TOKEN_FILE_BYTES: Final = 4096
@@ -99,6 +100,12 @@ def read_token(path: Path) -> str:
     return token
 
 
+def length_s(text: str) -> int | None:
+    """Read a length of time such as `30m`, in seconds; None for what is none."""
+    found = _LENGTH.fullmatch(text)
+    return None if found is None else int(found[1]) * _UNITS_S[found[2]]
+
+
 def moment(text: str | None, option: str, now: datetime.datetime | None = None) -> str | None:
     """Read a time that may be an age, such as `24h`.
 
@@ -113,8 +120,8 @@ def moment(text: str | None, option: str, now: datetime.datetime | None = None) 
     Raises:
         ConfigError: Neither an age nor something that begins like a time.
     """
-    ago = _AGO.fullmatch(text) if text else None
-    if ago is None:
+    ago_s = None if text is None else length_s(text)
+    if ago_s is None:
         if text and not _TIME.match(text):
             raise ConfigError(
                 f"{option}: {text!r} is no time; expected RFC 3339, such as 2026-01-31T12:00:00Z, "
@@ -123,7 +130,7 @@ def moment(text: str | None, option: str, now: datetime.datetime | None = None) 
         return text
     now = datetime.datetime.now(datetime.UTC) if now is None else now
     try:
-        return (now - datetime.timedelta(seconds=int(ago[1]) * _UNITS_S[ago[2]])).isoformat()
+        return (now - datetime.timedelta(seconds=ago_s)).isoformat()
     except OverflowError:
         raise ConfigError(f"{option}: {text} is longer ago than there are times") from None
 
@@ -163,16 +170,28 @@ def for_output(line: str) -> str:
     return visible(line) if sys.stdout.isatty() else line
 
 
-def print_lines(items: "Iterable[BaseModel]") -> None:
+def print_lines(items: "Iterable[BaseModel | Mapping[str, object]]") -> None:
     """Print each item as one line of JSON."""
     for each in items:
-        typer.echo(for_output(each.model_dump_json()))
+        is_plain = isinstance(each, Mapping)
+        line = json.dumps(each, ensure_ascii=False) if is_plain else each.model_dump_json()
+        typer.echo(for_output(line))
 
 
-def print_objects(items: Iterable[Mapping[str, object]]) -> None:
-    """Print each item as one line of JSON."""
-    for each in items:
-        typer.echo(for_output(json.dumps(each, ensure_ascii=False)))
+@contextmanager
+def status(text: str) -> Generator[Callable[[str], None]]:
+    """Show people who watch how far the work is: a line on standard error, which they can renew.
+
+    Args:
+        text: At the beginning.
+    """
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console  # it takes a while to load
+
+    with Console(stderr=True).status(text) as shown:
+        yield shown.update
 
 
 def check_known(what: str, name: str, known: Iterable[str]) -> None:

@@ -4,8 +4,9 @@ import csv
 import datetime
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -47,6 +48,7 @@ from scouter.evaluate.statistics.corrected_rate import JudgeCounts
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
 from scouter.replay.named_run import NO_PRICES, check_prompts, named_judge
+from scouter.replay.progress import progress_bar
 from scouter.replay.reports.texts import counted
 
 _SHOWN: Final = 5
@@ -96,13 +98,12 @@ def _read(labels: str, alias: str, task_id: str) -> LabelFile:
         return read_labels(file)
 
 
-def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) -> Calibration:
+def run(wanted: Wanted, *, is_quiet: bool) -> Calibration:
     """Read labels, ask the judge, and sum up.
 
     Args:
         wanted: The arguments.
-        begin: Is called with the number of outcomes to get.
-        tick: Called for each.
+        is_quiet: Shows no progress.
 
     Raises:
         ConfigError: A file or a name is wrong, or there is nothing to hold against each other.
@@ -130,20 +131,18 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     judged = [at for at, item in enumerate(items) if judge and item.context is not None]
     contexts = [items[at].context for at in judged]
     exchanged = [swapped(each, wanted.swap) for each in contexts] if wanted.swap else []
-    begin(len(contexts) * wanted.repeats + len(exchanged))
+    total = len(contexts) * wanted.repeats + len(exchanged)
     other: list[JudgeOutcome] = [_NO_OUTCOME] * len(items)
     if judge is not None:
-        found = ask_judge(
-            profile, task, contexts, judge,
-            repeats=wanted.repeats, concurrency=wanted.concurrency, tick=tick,
-        )  # fmt: skip
-        for at, outcomes in zip(judged, found, strict=True):
-            known[at] = outcomes
-        again = ask_judge(
-            profile, task, exchanged, judge, concurrency=wanted.concurrency, tick=tick
-        )
-        for at, outcomes in zip(judged if exchanged else (), again, strict=True):
-            other[at] = outcomes[0]
+        with progress_bar(total, 0, False if is_quiet else None, "Judging") as progress:
+            ask = partial(
+                ask_judge, profile, task, judge=judge, concurrency=wanted.concurrency,
+                tick=partial(progress.ended, True),
+            )  # fmt: skip
+            for at, outcomes in zip(judged, ask(contexts, repeats=wanted.repeats), strict=True):
+                known[at] = outcomes
+            for at, outcomes in zip(judged if exchanged else (), ask(exchanged), strict=True):
+                other[at] = outcomes[0]
     if all(each[0].passed is None for each in known):
         raise ConfigError(_nothing(known, wanted, has_judge=judge is not None))
     evidence = Evidence(

@@ -6,7 +6,20 @@ from typing import Annotated, Final
 import typer
 
 from scouter.cli.asking import TokenFile, Url
-from scouter.cli.check_options import AcceptChanged, Checks, Quiet, Verbose
+from scouter.cli.check_options import (
+    AcceptChanged,
+    AllowLost,
+    AllowUnjudged,
+    Checks,
+    HtmlFile,
+    JsonFile,
+    JUnitFile,
+    MarkdownFile,
+    Quiet,
+    RegressionThreshold,
+    RequireRuledOut,
+    Verbose,
+)
 from scouter.cli.compare_live import compare_live, is_live
 from scouter.cli.outputs import Outputs
 from scouter.errors import ConfigError
@@ -26,40 +39,16 @@ def compare(
     new: Annotated[
         str, typer.Argument(metavar="B", help="Results of the run in question; or a live side.")
     ],
-    regression_threshold: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Smallest fall of a pass rate that is listed one by one."),
-    ] = 0.05,
-    require_ruled_out: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="POINTS",
-            help="Exit with 3 where a fall of more points than this is not ruled out.",
-        ),
-    ] = None,
+    regression_threshold: RegressionThreshold = 0.05,
+    require_ruled_out: RequireRuledOut = None,
     accept_changed: AcceptChanged = None,
     checks: Checks = None,
-    allow_lost: Annotated[
-        bool,
-        typer.Option("--allow-lost", help="Let B pass although it lost records or spans."),
-    ] = False,
-    allow_unjudged: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unjudged",
-            help="Let B pass although its budget for judges was spent, or a profile got no record.",
-        ),
-    ] = False,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For a comment on a pull request.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="One page with everything in it.")
-    ] = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="For programs.")] = None,
+    allow_lost: AllowLost = False,
+    allow_unjudged: AllowUnjudged = False,
+    junit: JUnitFile = None,
+    markdown: MarkdownFile = None,
+    html: HtmlFile = None,
+    json: JsonFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     profile: Annotated[

@@ -6,15 +6,14 @@ import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Annotated, Any, Final, cast
+from typing import IO, Annotated, Any, Final, Literal, cast
 
 import typer
 from pydantic_core import from_json, to_json
 
-from scouter.cli.asking import Since, TokenFile, Until, Url, connect, moment
+from scouter.cli.asking import Since, TokenFile, Until, Url, connect, moment, status
 from scouter.cli.outputs import check_writable
 from scouter.errors import ConfigError, TransientError
 from scouter.model.visible import visible
@@ -109,29 +108,18 @@ def _cell(value: object, kind: type) -> object:
     return to_json(value).decode()
 
 
-class What(StrEnum):
-    """Kinds of rows that can be exported."""
-
-    RECORDS = "records"
-    EVALUATIONS = "evaluations"
-    TASK_RESULTS = "task_results"
-
-
-class Format(StrEnum):
-    """Forms of a file."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
 def export(
-    what: Annotated[What, typer.Argument(help="Kind of the rows to write.")],
+    what: Annotated[
+        Literal["records", "evaluations", "task_results"],
+        typer.Argument(help="Kind of the rows to write."),
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Else the standard output."),
     ] = None,
-    format: Annotated[Format, typer.Option(help="Form of the file.")] = Format.JSONL,
+    format: Annotated[
+        Literal["jsonl", "csv", "parquet"], typer.Option(help="Form of the file.")
+    ] = "jsonl",
     since: Since = None,
     until: Until = None,
     url: Url = None,
@@ -153,11 +141,11 @@ def export(
     if output is not None:
         check_writable("--output", output)
     with connect(url, token_file) as client:
-        form = "csv" if format is Format.CSV else "jsonl"
+        form = "csv" if format == "csv" else "jsonl"
         parts = client.export(
-            what.value, form, since=moment(since, "--since"), until=moment(until, "--until")
+            what, form, since=moment(since, "--since"), until=moment(until, "--until")
         )
-        if format is Format.PARQUET:
+        if format == "parquet":
             if output is None:
                 raise ConfigError("--format parquet needs --output FILE")
 
@@ -186,17 +174,12 @@ def _lines(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 def _shown(parts: Iterable[bytes]) -> Iterator[bytes]:
     """The same parts; a person who looks on sees how much has come."""
-    if not sys.stderr.isatty():
-        yield from parts
-        return
-    from rich.console import Console  # it takes a while to load
-
     size, began = 0, time.monotonic()
-    with Console(stderr=True).status("asking") as status:
+    with status("asking") as tell:
         for part in parts:
             size += len(part)
             seconds = time.monotonic() - began
-            status.update(f"{size / 1e6:,.1f} MB in {seconds:,.0f} s")
+            tell(f"{size / 1e6:,.1f} MB in {seconds:,.0f} s")
             yield part
 
 

@@ -1,7 +1,5 @@
 """The commands `scouter judge …`."""
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -143,8 +141,7 @@ def calibrate(
         length_of=length_of,
         concurrency=concurrency,
     )
-    with _bar(is_quiet=quiet) as (begin, tick):
-        found = run(wanted, begin, tick)
+    found = run(wanted, is_quiet=quiet)
     if save is not None:
         try:
             found.save(save)
@@ -276,22 +273,6 @@ def _pair(swap: str | None) -> tuple[str, str] | None:
     if not (first and comma and second) or first == second:
         raise ConfigError(f"--swap {swap!r}: expected two fields of the context, such as a,b")
     return first, second
-
-
-@contextmanager
-def _bar(*, is_quiet: bool) -> Generator[tuple[Callable[[int], None], Callable[[], None]]]:
-    """A bar of outcomes on standard error, for people who watch."""
-    import sys
-
-    if is_quiet or not sys.stderr.isatty():
-        yield (lambda total: None), (lambda: None)
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task("Judging", total=None)
-        yield (lambda total: bars.update(bar, total=total)), (lambda: bars.advance(bar))
 
 
 def _figure(rate: "Rate") -> str:

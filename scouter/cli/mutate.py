@@ -10,7 +10,7 @@ from scouter.cli.asking import (
     Since,
     TokenFile,
     moment_ns,
-    print_objects,
+    print_lines,
     print_table,
 )
 from scouter.cli.check_options import Checks
@@ -81,7 +81,7 @@ def mutate(
     is_judged = trace_test(found) if found.watch else None
     score = mutation_score(found.tasks, spans, is_judged)
     if json:
-        print_objects([{"profile": found.alias, **score.to_json()}])
+        print_lines([{"profile": found.alias, **score.to_json()}])
     else:
         _print(score, found.alias)
     if save is not None:

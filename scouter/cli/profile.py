@@ -15,7 +15,6 @@ from scouter.cli.asking import (
     clock,
     connect,
     print_lines,
-    print_objects,
     print_table,
 )
 from scouter.cli.check_options import Checks, group
@@ -76,7 +75,7 @@ def check(
                 typer.echo(f"scouter: {visible(said)}", err=True)
                 broken += 1
         if json:
-            print_objects([row])
+            print_lines([row])
     if broken:
         raise typer.Exit(2)
 

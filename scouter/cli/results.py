@@ -1,9 +1,8 @@
 """The commands `scouter results …`."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -205,25 +204,15 @@ def _taken(usage: "TaskUsage | None") -> tuple[object, ...]:
     return usage.calls, usage.input_tokens, usage.output_tokens, cost
 
 
-class UsageBy(StrEnum):
-    """Property of calls by which `usage` groups its lines."""
-
-    MODEL = "model"
-    PROVIDER = "provider"
-    SERVICE = "service"
-    VERSION = "version"
-    AGENT = "agent"
-    TOOL = "tool"
-    OPERATION = "operation"
-    CONVERSATION = "conversation"
-    FINISH_REASON = "finish_reason"
-    ERROR = "error"
-    ROUTE = "route"
-
-
 @results.command()
 def usage(
-    by: Annotated[UsageBy, typer.Option(help="What has a line of its own.")] = UsageBy.MODEL,
+    by: Annotated[
+        Literal[
+            "model", "provider", "service", "version", "agent", "tool", "operation",
+            "conversation", "finish_reason", "error", "route",
+        ],
+        typer.Option(help="What has a line of its own."),
+    ] = "model",
     bucket: Annotated[
         str | None,
         typer.Option(metavar="LENGTH", help="A line for each such time: 5m, 1h, 7d."),
@@ -233,7 +222,7 @@ def usage(
     json: Json = False,
     url: Url = None,
     token_file: TokenFile = None,
-) -> None:
+) -> None:  # fmt: skip
     """Show calls, errors, durations, tokens and cost of models, tools, agents or versions.
 
     scouter results usage --by version --since 24h
@@ -243,7 +232,7 @@ def usage(
     """
     with connect(url, token_file) as client:
         found = client.genai_usage(
-            by.value,
+            by,
             bucket=bucket,
             since=moment(since, "--since"),
             until=moment(until, "--until"),
@@ -252,7 +241,7 @@ def usage(
             print_lines(found)
             return
         print_table(
-            ("start", by.value, "calls", "errors", "p50 ms", "p95 ms", "p99 ms", "input", "cached",
+            ("start", by, "calls", "errors", "p50 ms", "p95 ms", "p99 ms", "input", "cached",
              "output", "reasoning", "cost USD", "unknown cost of"),
             (
                 (

@@ -1,5 +1,6 @@
 """The commands `scouter scenarios …`."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +15,7 @@ from scouter.cli.asking import (
     Url,
     connect,
     moment,
-    print_objects,
+    print_lines,
 )
 from scouter.cli.check_options import Checks, JudgeBudget, JudgeTimeout, Providers, group
 from scouter.cli.outputs import check_writable
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _NOT_ALL = 1
+_NOTHING = 1
 
 
 def generate(
@@ -126,15 +128,7 @@ def generate(
         - Ann bought a lamp, order A-17, which came broken. She wants her money back.
         - {id: late, story: Bob waits for a lamp and does not know the number of his order.}
     """
-    check_writable("FILE", output)
-    from scouter.evaluate.files.scenario_text import check_scenario_path
-
-    check_scenario_path(output)
-    if output.exists() and not overwrite:
-        raise ConfigError(
-            f"FILE {output}: it is there, and may hold what somebody corrected; give another name, "
-            "or --overwrite to replace it"
-        )
+    _check_output(output, overwrite=overwrite)
     from scouter.agent.entries import ProviderEntries  # the engine takes most of the start
     from scouter.agent.model_judge import ModelJudge
     from scouter.cli.release_check import INTERRUPTED
@@ -157,7 +151,7 @@ def generate(
         count=count or (3 if attacks is None else 1),
         seed=seed,
         is_interactive=interactive,
-        date=_today(),
+        date=datetime.now(UTC).date().isoformat(),
     )
     entries = ProviderEntries.from_settings(providers)
     judge = ModelJudge(entries, budget_usd=judge_budget, timeout_s=judge_timeout)
@@ -175,6 +169,19 @@ def generate(
         raise typer.Exit(INTERRUPTED)
     if made.failed or not made.scenarios:
         raise typer.Exit(_NOT_ALL)
+
+
+def _check_output(file: Path, *, overwrite: bool) -> None:
+    """Refuse a scenario file that cannot be written, or may have corrections of people in it."""
+    from scouter.evaluate.files.scenario_text import check_scenario_path
+
+    check_writable("FILE", file)
+    check_scenario_path(file)
+    if file.exists() and not overwrite:
+        raise ConfigError(
+            f"FILE {file}: it is there, and may hold what somebody corrected; give another name, "
+            "or --overwrite to replace it"
+        )
 
 
 def _made(
@@ -206,15 +213,6 @@ def _report_made(made: "Made") -> None:
     cost = "not known" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
     questions, left = counted(usage.calls, "question"), counted(len(made.left_out), "case")
     typer.echo(f"sent {questions}, cost {cost}; left out {left}", err=True)
-
-
-def _today() -> str:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC).date().isoformat()
-
-
-_NOTHING = 1
 
 
 def harvest(
@@ -291,9 +289,7 @@ def harvest(
         scouter scenarios harvest datasets --format watsonx --profile airline
         scouter eval failures.yaml --agent desk:answer --profile airline-5f2c1e0d9b8a.json
     """
-    if file_format is None:
-        check_writable("FILE", output)
-    elif failed:
+    if file_format is not None and failed:
         raise ConfigError("--failed: a dataset wants what the agent did; what failed is no example")
     if file_format is None and compat != "sound":
         raise ConfigError(f"--compat {compat} belongs to --format watsonx")
@@ -305,15 +301,9 @@ def harvest(
     )
     from scouter.client.harvest import harvest as gather
     from scouter.drift.profile import AgentEvalProfile
-    from scouter.evaluate.files.scenario_text import check_scenario_path
 
     if file_format is None:
-        check_scenario_path(output)
-    if file_format is None and output.exists() and not overwrite:
-        raise ConfigError(
-            f"FILE {output}: it is there, and may hold what somebody corrected; give another name, "
-            "or --overwrite to replace it"
-        )
+        _check_output(output, overwrite=overwrite)
     wanted = Wanted(
         failed=failed,
         profile=profile,
@@ -432,7 +422,7 @@ def validate(
                 typer.echo(f"scouter: warning: {one_line(f'{file}: {warning}')}", err=True)
                 row["warning"] = warning
         if json:
-            print_objects([row])
+            print_lines([row])
     if broken:
         raise typer.Exit(2)
 

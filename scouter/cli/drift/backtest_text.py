@@ -44,13 +44,17 @@ def notes(found: Sequence[Backtest], known: Replayed) -> Iterator[str]:
         yield f"  {clock(alert.opened_ns)}: {known.name_of(alert.headline)}{end}{others}"
     for each in found:
         yield f"{known.name(each.series)}: compared with {each.words}"
-        for alarm in each.alarms[:_SHOWN]:
-            fall = alarm.fall
-            end = f", over {clock(alarm.resolved_ns)}" if alarm.resolved_ns else ""
-            yield (
-                f"  {clock(alarm.opened_ns)}: {fall.failed:,} of {fall.records:,} were bad since "
-                f"{clock(fall.since_ns)}{end}; against {fall.reference.sentence()}"
-            )
+        yield from (f"  {alarm_text(alarm)}" for alarm in each.alarms[:_SHOWN])
+
+
+def alarm_text(alarm: Alarm) -> str:
+    """An alarm for people."""
+    fall = alarm.fall
+    end = f", over {clock(alarm.resolved_ns)}" if alarm.resolved_ns else ""
+    return (
+        f"{clock(alarm.opened_ns)}: {fall.failed:,} of {fall.records:,} were bad since "
+        f"{clock(fall.since_ns)}{end}; against {fall.reference.sentence()}"
+    )
 
 
 def as_json(found: Sequence[Backtest], known: Replayed) -> str:

@@ -14,6 +14,7 @@ from scouter.cli.asking import (
     for_output,
     moment_ns,
     print_table,
+    status,
 )
 from scouter.cli.check_options import group
 from scouter.cli.drift.reading import (
@@ -23,7 +24,6 @@ from scouter.cli.drift.reading import (
     Quiet,
     Source,
     Space,
-    progress,
     replayed,
 )
 from scouter.errors import ConfigError
@@ -90,7 +90,7 @@ def backtest(
         until_ns=moment_ns(until, "--until"),
     )
     source = Source(data=data, space=space, url=url, token_file=token_file)
-    with progress() as tell, source.open() as history:
+    with status("reading") as tell, source.open() as history:
         known = replayed(history, period, alpha, (quiet_s, deadline_s), tell)
         count = len(known.series)
         found = list(
@@ -155,7 +155,7 @@ def report(
     begin_ns = moment_ns(since, "--since")
     period = Period(profile=profile, since_ns=begin_ns, until_ns=moment_ns(until, "--until"))
     source = Source(data=data, space=space, url=url, token_file=token_file)
-    with progress() as tell, source.open() as history:
+    with status("reading") as tell, source.open() as history:
         known = replayed(history, period, alpha, (quiet_s, deadline_s), tell)
         series = sorted(known.series, key=lambda each: (not each.alarms, known.name(each)))
         found = [report_of(each, history) for each in series]

@@ -1,6 +1,5 @@
 """The options of both commands: the history that they read, and how it is replayed."""
 
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -145,15 +144,3 @@ def replayed(
     )
     shown = [each for each in found if each.alarms or not each.key.slice]
     return Replayed(series=shown, alerts=alerts, profiles=profiles, end_ns=end_ns)
-
-
-@contextmanager
-def progress() -> Generator[Callable[[str], None]]:
-    """A line on standard error that says how far the work is, for people who watch."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading") as status:
-        yield status.update

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scouter.cli.drift.backtest_text import alarm_object, clock, identity
+from scouter.cli.drift.backtest_text import alarm_object, alarm_text, clock, identity
 from scouter.cli.drift.reading import Replayed
 from scouter.drift.history.replay import Alarm, Mix
 from scouter.drift.history.report import Moved, SeriesReport
@@ -235,13 +235,7 @@ def notes(report: Report) -> Iterator[str]:
 
 
 def _alarms(each: SeriesReport, name: str) -> Iterator[str]:
-    for alarm in each.alarms:
-        fall = alarm.fall
-        end = f", over {clock(alarm.resolved_ns)}" if alarm.resolved_ns else ""
-        yield (
-            f"{name}, {clock(alarm.opened_ns)}: {fall.failed:,} of {fall.records:,} were bad since "
-            f"{clock(fall.since_ns)}{end}; against {fall.reference.sentence()}"
-        )
+    yield from (f"{name}, {alarm_text(alarm)}" for alarm in each.alarms)
     if each.origin is not None:
         yield f"  {each.origin.sentence}"
         for found in each.origin.guilty:

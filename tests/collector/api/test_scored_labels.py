@@ -120,7 +120,7 @@ def test_a_calibration_reads_the_scores(service: Service, tmp_path: Path) -> Non
         with ScouterClient(url) as client:
             (tmp_path / "labels.jsonl").write_bytes(b"".join(client.label_file("desk", "tone")))
         wanted = Wanted(labels=url, profile=str(file), task="tone")
-        found = run(wanted, lambda _: None, lambda: None)
+        found = run(wanted, is_quiet=True)
     read = read_labels(tmp_path / "labels.jsonl")
     assert read.problems == ()
     assert [(each.rater, each.score, each.label) for _, each in read.labels] == [
