@@ -302,6 +302,11 @@ class SpanTree:
         return tuple(map(attrgetter("span_id"), self.true_roots))
 
     @once
+    def missing_parents(self) -> int:
+        """Number of spans that are named as a parent but are not here."""
+        return len({(span.trace_id, span.parent_span_id) for span in self.orphans})
+
+    @once
     def orphans(self) -> Sequence[Span]:
         """Spans whose parent is not here, in time order."""
         found = [span for span in self.roots if span.parent_span_id]
