@@ -11,7 +11,6 @@ machine matters little. `--short` sends 300 traces.
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,8 @@ from typing import Any, Final
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -118,7 +119,7 @@ class Backlog:
             "--quiet-s", "3600s", "--deadline-s", "7200s",
         )  # fmt: skip
         self._traces = traces
-        tokens = {space: _token(folder, space) for space in ("default", "other")}
+        tokens = {space: token_of(folder, space) for space in ("default", "other")}
         self.process.start()
         self._http = {
             space: httpx.Client(
@@ -175,12 +176,10 @@ class Backlog:
         return peak_mb
 
 
-def _token(folder: Path, space: str) -> str:
-    scopes = [each for scope in ("ingest", "read", "profile") for each in ("--scope", scope)]
-    command = [sys.executable, "-m", "scouter.cli.app", "token", "create", *scopes]
-    named = ["--space", space, "--data", str(folder / "data")]
-    made = subprocess.run([*command, *named], capture_output=True, text=True, check=True)
-    return made.stdout.split()[-1]
+def token_of(folder: Path, space: str) -> str:
+    """A new token by which a space is sent to, asked and given profiles."""
+    scopes = (Scope.INGEST, Scope.READ, Scope.PROFILE)
+    return TokenFile(folder / "data").create("", scopes, space)[1]
 
 
 def run(folder: Path, traces: int, figures: Figures) -> float:

@@ -326,7 +326,7 @@ def main() -> int:
     figures = Figures("compare", is_short=is_short)
     missed = 0
     for row in (*rates(), *parts()):
-        runs = max(int(RUNS * row.share) // (SHORTER if is_short else 1), 4)
+        runs = max(int(RUNS * row.share) // (SHORTER if is_short else 1), 2)
         value, (low, high) = row.run(runs)
         is_missed = (row.at_most is not None and low > row.at_most) or (
             row.at_least is not None and high < row.at_least

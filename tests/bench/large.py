@@ -14,7 +14,6 @@ tenth.
 import argparse
 import json
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from tests.bench.backlog import token_of
 from tests.bench.collector import status_mb
 from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProgram
@@ -180,13 +180,10 @@ def session(folder: Path, count: int, size: int) -> tuple[str | None, float]:
 
 def beside_a_slow_space(folder: Path, count: int) -> float:
     """Let one space have slow records; returns seconds until another one has an evaluation."""
-    tokens: dict[str, dict[str, str]] = {}
-    for space in ("default", "slow"):
-        scopes = [each for scope in ("ingest", "read", "profile") for each in ("--scope", scope)]
-        command = [sys.executable, "-m", "scouter.cli.app", "token", "create", *scopes]
-        named = ["--space", space, "--data", str(folder / "data")]
-        made = subprocess.run([*command, *named], capture_output=True, text=True, check=True)
-        tokens[space] = {"Authorization": f"Bearer {made.stdout.split()[-1]}"}
+    tokens = {
+        space: {"Authorization": f"Bearer {token_of(folder, space)}"}
+        for space in ("default", "slow")
+    }
     large = Large(folder)
     with httpx.Client(base_url=large.process.url, timeout=60) as http:
 

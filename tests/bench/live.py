@@ -1,6 +1,6 @@
 """Live alarms on simulated traffic: false alarms of healthy streams, and delays of falls.
 
-Run as `python -m tests.bench.live`; `--short` makes two streams of each, `--streams N` so many. The
+Run as `python -m tests.bench.live`; `--short` makes one stream of each, `--streams N` so many. The
 1,000 of the long form take about half an hour on two cores, 100 three minutes.
 
 The product's own series take 20,000 records of each stream or four days of it, one by one and with
@@ -382,10 +382,10 @@ def report_healthy(figures: Figures, row: Row, alarms: Sequence[Alarms]) -> None
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="two streams of each")
+    parser.add_argument("--short", action="store_true", help="one stream of each")
     parser.add_argument("--streams", type=int, default=1_000, help="of each kind; 1,000 else")
     given = parser.parse_args()
-    streams = 2 if given.short else given.streams
+    streams = 1 if given.short else given.streams
     figures = Figures("live", is_short=given.short)
     late = partial(late_alarms, count=2_500 if given.short else 10_000)
     with ProcessPoolExecutor(os.cpu_count()) as pool:

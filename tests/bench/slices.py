@@ -1,6 +1,6 @@
 """Slices, one alert for one cause, and traffic or behaviour, on simulated traffic.
 
-Run as `python -m tests.bench.slices`; `--short` makes a few streams of each, `--streams N` so many.
+Run as `python -m tests.bench.slices`; `--short` makes one stream of each, `--streams N` so many.
 
 Records of a stream, 5,000 a day, have one of ten tools, one of four tiers and one of two models.
 The product's own replay takes them one by one, as the collector does, and puts falls together as
@@ -122,10 +122,10 @@ def _explanations(figures: Figures, streams: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="two streams of each")
+    parser.add_argument("--short", action="store_true", help="one stream of each")
     parser.add_argument("--streams", type=int, default=1_000, help="of each kind; 1,000 else")
     given = parser.parse_args()
-    streams = 2 if given.short else given.streams
+    streams = 1 if given.short else given.streams
     figures = Figures("slices", is_short=given.short)
     random = np.random.default_rng(1)
     count = 6_000 if given.short else 20_000

@@ -225,7 +225,7 @@ def made_at_random(count: int) -> list[Span]:
 def test_nested_relations_on_ten_thousand_spans(shape: Callable[[int], list[Span]]) -> None:
     """Five levels; a search from each span would take 50 million steps a level in the chain.
 
-    The bound is generous, as the machine may be busy; `tests.bench.spans` measures.
+    The bound is generous, as the machine may be busy.
     """
     tree = SpanTree(shape(10_000))
     down, up = F.by_name("a"), F.by_name("b")
