@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.support.components import ROOT
 from tests.support.pull_requests import OWN, TOKEN, PullRequest, serve_pull_request
 from tests.support.shop_project import write_project
@@ -122,13 +123,18 @@ def job(request: pytest.FixtureRequest, tmp_path: Path, pull_request: PullReques
 
 
 def test_one_comment_is_updated(job: Job, pull_request: PullRequest) -> None:
-    """A good version, then a worse one: code, comment and reports are those of the last run."""
+    """A good version, a worse one, and a check that cannot run: the comment is of the last run.
+
+    A green comment from an earlier run would speak for a version that nobody looked at. Code of
+    the pull request runs in the check: it does not see the token.
+    """
     pull_request.add(
         STRANGER, "<!-- scouter: release-check -->\n## ✅ all is well, says a stranger"
     )
     for number in range(150):
         pull_request.add(OWN, f"talk {number}")
-    assert job.run() == 0, job.log
+    assert job.run(f"env > seen && {CHECK}") == 0, job.log
+    assert TOKEN not in (job.folder / "seen").read_text()
     assert len(pull_request.comments) == 152
     first = pull_request.own[-1]
     assert first.startswith("<!-- scouter: release-check -->\n## ✅")
@@ -146,39 +152,23 @@ def test_one_comment_is_updated(job: Job, pull_request: PullRequest) -> None:
     if isinstance(job, GitHub):
         assert "## ❌" in job.summary.read_text()
 
+    gone = "scouter eval gone.yaml --agent shop:answer --profile answers.yaml"
+    assert job.run(gone) == 2, job.log
+    assert len(pull_request.comments) == 153
+    assert pull_request.own[-2].startswith("<!-- scouter: release-check -->\n## ❌ No decision")
 
-def test_a_check_that_cannot_run_leaves_no_good_comment(
-    job: Job, pull_request: PullRequest
-) -> None:
-    """A green comment from an earlier run would speak for a version that nobody looked at."""
+
+def test_without_a_comment_the_check_decides(job: Job, pull_request: PullRequest) -> None:
+    """The token of a pull request from a fork may only read; another one is not known."""
+    pull_request.may_write = False
     assert job.run() == 0, job.log
-    assert job.run("scouter eval gone.yaml --agent shop:answer --profile answers.yaml") == 2, (
-        job.log
-    )
-    (comment,) = pull_request.own
-    assert comment.startswith("<!-- scouter: release-check -->\n## ❌ No decision")
-
-
-@pytest.mark.parametrize("fault", ["may not write", "wrong token"])
-def test_without_a_comment_the_check_decides(
-    job: Job, pull_request: PullRequest, fault: str
-) -> None:
-    """The token of a pull request from a fork may only read."""
-    pull_request.may_write = fault != "may not write"
-    job.token = TOKEN if fault == "may not write" else "of another"
-    assert job.run() == 0, job.log
+    assert ("Resource not accessible" if isinstance(job, GitHub) else "403") in job.log
+    job.token = "of another"
     assert job.run(BAD="paris") == 1, job.log
+    assert "401" in job.log
     assert pull_request.comments == []
-    assert "no comment: " in job.log
-    said = "Resource not accessible" if isinstance(job, GitHub) else "403"
-    assert (said if fault == "may not write" else "401") in job.log
+    assert job.log.count("no comment: ") == 2
     assert TOKEN not in job.log
-
-
-def test_the_agent_does_not_see_the_token(job: Job) -> None:
-    """Code of the pull request runs in the check."""
-    assert job.run(f"env > seen && {CHECK}") == 0, job.log
-    assert TOKEN not in (job.folder / "seen").read_text()
 
 
 @pytest.mark.parametrize(
@@ -205,13 +195,19 @@ def test_the_agent_does_not_see_the_token(job: Job) -> None:
     ],
 )  # fmt: skip
 def test_what_stops_a_comment_is_said(
-    arguments: str, env: dict[str, str], said: str, tmp_path: Path
+    arguments: str,
+    env: dict[str, str],
+    said: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for name in [each for each in os.environ if each.startswith(("GITHUB_", "GITLAB_", "CI_"))]:
+        monkeypatch.delenv(name)  # of a job that this runs in
     (tmp_path / "check.md").write_text("## ✅ Go")
     (tmp_path / "empty.md").write_text("\n")
     (tmp_path / "push.json").write_text('{"ref": "refs/heads/main", "commits": []}')
     (tmp_path / "pr.json").write_text('{"pull_request": {"number": 1}}')
-    done = bash(f"scouter comment {arguments.replace('>', chr(92) + '>')}", tmp_path, **env)
+    done = scouter("comment", *arguments.split(), **env)
     assert done.returncode == 2
     assert said in done.stderr
-    assert "Traceback" not in done.stderr
