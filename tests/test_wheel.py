@@ -6,6 +6,8 @@ minute to bring them. The long tests let pip bring them, and so show that pyproj
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -26,9 +28,12 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from the clone."""
-    folder = tmp_path_factory.mktemp("dist")
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+def build(source: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    subprocess.run([*command, str(ROOT)], check=True, capture_output=True)
+    subprocess.run([*command, str(source)], check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 
 
@@ -67,6 +72,23 @@ def test_the_wheel_holds_profiles_and_no_tests(wheel: Path) -> None:
     assert "collector/web/templates/overview.html" in names
     assert "collector/web/static/page.css" in names
     assert not [name for name in names if name.startswith(("tests/", "deploy/"))]
+
+
+def test_what_the_image_copies_is_enough_to_build_the_package(wheel: Path, tmp_path: Path) -> None:
+    """The wheel of the copied files has what the one of the whole repository has."""
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    source = tmp_path / "src"
+    for words, target in re.findall(r"^COPY ([^-].*) (\S+)$", text, re.MULTILINE):
+        for word in words.split():
+            place = source / (target if (ROOT / word).is_dir() else Path(target) / word)
+            if (ROOT / word).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / word, place, ignore=ignored)
+            else:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / word, place)
+    image = build(source, tmp_path / "image")
+    assert {*zipfile.ZipFile(image).namelist()} == {*zipfile.ZipFile(wheel).namelist()}
 
 
 def test_what_runs_is_the_wheel(scouter: Path, elsewhere: tuple[Path, dict[str, str]]) -> None:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,9 +15,11 @@ import httpx
 import kubernetes_validate
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from collector.access.tokens import TokenFile
 from collector.settings.model import CollectorSettings
+from scouter.cli.app import make_app
 from scouter.drift.profile import AgentEvalProfile, find_profile
 from scouter.drift.prometheus.rules import rules_text
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -58,13 +60,11 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
     assert "SUCCESS: 1 rule files found" in shown
 
 
-def test_promtool_runs_the_rule_cases() -> None:
-    promtool = require_program("promtool", "promtool")
-    run(promtool, "test", "rules", RULES.with_name("scouter_test.yml"))
-
-
 def test_the_commands_about_the_rules_run_in_their_order(tmp_path: Path) -> None:
-    """As the page has them, in a copy beside a profile: the second file replaces the first."""
+    """As the page has them, in a copy beside a profile: the second file replaces the first.
+
+    The first of them tries the cases of the shipped rules.
+    """
     programs = [Path(require_program("promtool", "promtool")).parent, Path(sys.executable).parent]
     folder = shutil.copytree(DEPLOY / "prometheus", tmp_path / "deploy" / "prometheus")
     task = AssertionTask("t", "answer", "Paris", "Contains")
@@ -72,6 +72,7 @@ def test_the_commands_about_the_rules_run_in_their_order(tmp_path: Path) -> None
     page = (DEPLOY / "README.md").read_text(encoding="utf-8").split("\n## The alerts\n")[1]
     commands = re.findall(r"^    (.+)$", page.split("\n## ")[0], flags=re.MULTILINE)
     assert len(commands) == 4
+    assert commands[0] == "promtool test rules deploy/prometheus/rules/scouter_test.yml"
     path = ":".join(map(str, programs))
     run("bash", "-ec", f"cd {tmp_path}; PATH={path}:$PATH; " + "\n".join(commands))
     assert 'alias=~"geographer"' in (folder / "rules" / "scouter.yml").read_text("utf-8")
@@ -184,14 +185,18 @@ def test_services_know_each_other_by_name() -> None:
     assert scrape["job_name"] == "scouter"  # the rules ask for this job
 
 
+@cache
+def collector_flags() -> set[str]:
+    """The flags that `scouter collector --help` shows."""
+    plain = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
+    done = CliRunner().invoke(make_app(), ["collector", "--help"], env=plain)
+    assert done.exit_code == 0, done.output
+    return set(re.findall(r"--[a-z][a-z-]*", done.output))
+
+
 def test_the_collectors_flags_and_profiles_are_real() -> None:
     command = [str(word) for word in services()["collector"]["command"]]
-    flags = {word for word in command if word.startswith("--")}
-    shown = run(
-        sys.executable, "-m", "scouter.cli.app", "collector", "--help",
-        COLUMNS="200", TERM="dumb", NO_COLOR="1",
-    )  # fmt: skip
-    assert flags <= set(re.findall(r"--[a-z][a-z-]*", shown))
+    assert {word for word in command if word.startswith("--")} <= collector_flags()
     profiles = [after for flag, after in itertools.pairwise(command) if flag == "--profile"]
     assert all(find_profile(name).is_file() for name in profiles)
 
@@ -405,29 +410,6 @@ def test_a_collector_works_under_what_the_unit_forbids(tmp_path: Path) -> None:
 
 
 # --- the image, as far as no engine for containers is needed ---
-
-
-def test_what_the_image_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:
-    """The wheel of the copied files has what the one of the whole repository has."""
-    text = (DEPLOY / "Dockerfile").read_text()
-    source = tmp_path / "src"
-    for words, target in re.findall(r"^COPY ([^-].*) (\S+)$", text, re.MULTILINE):
-        for word in words.split():
-            place = source / (target if (ROOT / word).is_dir() else Path(target) / word)
-            if (ROOT / word).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(ROOT / word, place, ignore=ignored)
-            else:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(ROOT / word, place)
-    assert names_of_wheel(source, tmp_path / "image") == names_of_wheel(ROOT, tmp_path / "whole")
-
-
-def names_of_wheel(source: Path, folder: Path) -> set[str]:
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    return set(zipfile.ZipFile(wheel).namelist())
 
 
 def answers(url: str) -> bool:
