@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+import pytest
+
 from tests.support.agent_traces import UNSEEN, Client, cells_of, find_clients, load_client
 from tests.support.conventions_page import PAGE
 
@@ -21,8 +23,12 @@ def read_all() -> list[tuple[Client, dict[str, str]]]:
     return [(client, cells_of(client)) for client in clients]
 
 
-def test_what_agents_did_is_read() -> None:
-    read = read_all()
+@pytest.fixture(scope="module")
+def read() -> list[tuple[Client, dict[str, str]]]:
+    return read_all()
+
+
+def test_what_agents_did_is_read(read: list[tuple[Client, dict[str, str]]]) -> None:
     wrong = [
         f"{client.name}: {cell}: {problem}"
         for client, cells in read
@@ -36,9 +42,9 @@ def test_what_agents_did_is_read() -> None:
     assert told - len(wrong) >= LEAST_RIGHT * told, "\n".join(wrong)
 
 
-def test_the_page_shows_the_figures() -> None:
+def test_the_page_shows_the_figures(read: list[tuple[Client, dict[str, str]]]) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == with_clients(page, read_all())
+    assert page == with_clients(page, read)
 
 
 def with_clients(page: str, read: Iterable[tuple[Client, dict[str, str]]]) -> str:

@@ -21,7 +21,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
-from tests.collector.conftest import Service, Start, answers, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
+from tests.collector.conftest import Service, Start, answers, save_answers, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.support.client_routes import client_routes
 from tests.support.components import ROOT
@@ -36,14 +36,17 @@ WRONG: dict[str, Any] = {**RIGHT, "uid": "u/wrong é", "record_id": "two", "cont
 LOST = {**RIGHT, "uid": "u-lost", "profile": "nobody"}
 
 
-@pytest.fixture
-def service(start: Start, answers: Path) -> Service:  # noqa: F811
-    """A collector with a right and a wrong record, and a dead letter."""
-    service = start(profile=[str(answers)], deadline_s="1s")
+def fill(service: Service) -> Service:
+    """Let there be a right and a wrong record, and a dead letter."""
     service.send(RIGHT, WRONG, LOST)
     service.wait_for(2)
     service.wait_for(1, "dead_lettered")
     return service
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:  # noqa: F811
+    return fill(start(profile=[str(answers)], deadline_s="1s"))
 
 
 @pytest.fixture
@@ -52,6 +55,23 @@ def url(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with serve(service.collector.app) as address:
         monkeypatch.setenv("SCOUTER_URL", address)
         yield address
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one such collector, for the tests that change nothing in it."""
+    folder = tmp_path_factory.mktemp("shared")
+    service = fill(Service(folder, profile=[str(save_answers(folder))], deadline_s="1s"))
+    with serve(service.collector.app) as address:
+        yield address
+    service.stop()
+
+
+@pytest.fixture
+def read_url(shared: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    monkeypatch.setenv("SCOUTER_URL", shared)
+    return shared
 
 
 @pytest.fixture(scope="module")
@@ -105,30 +125,27 @@ def test_half_a_character_stops_no_answer(
     assert "why \ufffd" in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["export task_results --format csv", "export records", "results evaluations --json"],
-)
-def test_a_terminal_gets_no_control_characters(service: Service, url: str, words: str) -> None:
+def test_a_terminal_gets_no_control_characters(service: Service, url: str) -> None:
     """Text of a record must not act on the terminal; a pipe gets the same bytes as a file."""
     said = "a\x1b[2J\x9bb\u202e"
     service.send({**RIGHT, "uid": "u-bad", "context": {"answer": said}})
     service.wait_for(3)
     environ = {**os.environ, "SCOUTER_URL": url, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "scouter.cli.app", *words.split()]
-    ours, theirs = os.openpty()
-    try:
-        subprocess.run(command, env=environ, stdout=theirs, check=True, timeout=120)
-    finally:
-        os.close(theirs)
-    with open(ours, "rb", closefd=True) as terminal:
-        shown = b"".join(iter(lambda: _read(terminal), b"")).decode()
-    piped = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=120)
-    plain = piped.stdout.decode()
-    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
-    assert r"[2J\x9bb\u202e" in shown
-    assert "[2J\x9bb\u202e" in plain
-    assert len(shown.splitlines()) == len(plain.split("\n")) - 1
+    for words in ("export task_results --format csv", "results evaluations --json"):
+        command = [sys.executable, "-m", "scouter.cli.app", *words.split()]
+        ours, theirs = os.openpty()
+        try:
+            subprocess.run(command, env=environ, stdout=theirs, check=True, timeout=120)
+        finally:
+            os.close(theirs)
+        with open(ours, "rb", closefd=True) as terminal:
+            shown = b"".join(iter(lambda of=terminal: _read(of), b"")).decode()
+        piped = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=120)
+        plain = piped.stdout.decode()
+        assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+        assert r"[2J\x9bb\u202e" in shown
+        assert "[2J\x9bb\u202e" in plain
+        assert len(shown.splitlines()) == len(plain.split("\n")) - 1
 
 
 def _read(terminal: IO[bytes]) -> bytes:
@@ -177,8 +194,8 @@ def test_the_page_lists_every_route() -> None:
 # --- answers of a real collector are read ---
 
 
-def test_answers_are_read(url: str) -> None:
-    with ScouterClient(url) as client:
+def test_answers_are_read(read_url: str) -> None:
+    with ScouterClient(read_url) as client:
         first, second = client.evaluations(limit=1)
         assert {first.record_id, second.record_id} == {"one", "two"}
         (wrong,) = client.evaluations(outcome=Outcome.FAILED, profile="answers")
@@ -225,7 +242,7 @@ def test_a_token_comes_from_a_file_or_the_environment(
     assert text not in refused.stderr + denied.stderr + denied.stdout
 
 
-def test_results_letters_and_profiles_are_shown(url: str, scouter: Scouter) -> None:  # noqa: F811
+def test_results_letters_and_profiles_are_shown(read_url: str, scouter: Scouter) -> None:  # noqa: F811
     shown = scouter("results", "evaluations", "--outcome", "failed", "--since", "1h")
     header, line = shown.stdout.splitlines()
     assert header.split() == [
@@ -276,7 +293,7 @@ def test_what_is_wrong_is_one_line_and_2(
     assert "hidden" not in done.stderr
 
 
-def test_nothing_to_harvest_is_1(url: str, scouter: Scouter, tmp_path: Path) -> None:  # noqa: F811
+def test_nothing_to_harvest_is_1(read_url: str, scouter: Scouter, tmp_path: Path) -> None:  # noqa: F811
     """These records have neither spans nor a question."""
     done = scouter("scenarios", "harvest", "all.yaml")
     assert done.returncode == 1
@@ -312,12 +329,13 @@ def _blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_page_on_the_client_runs(
-    url: str,
+    read_url: str,
     scouter: Scouter,  # noqa: F811
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (code,) = _blocks("client.md", "python")
-    exec(compile(code.replace("http://127.0.0.1:4318", url), "client.md", "exec"), {})  # noqa: S102
+    code = code.replace("http://127.0.0.1:4318", read_url)
+    exec(compile(code, "client.md", "exec"), {})  # noqa: S102 our own page
     assert capsys.readouterr().out == "two ['right']\nright: 0.50 of 2\n"
     (block,) = _blocks("client.md", "sh")
     commands = block.splitlines()

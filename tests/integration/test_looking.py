@@ -3,7 +3,8 @@
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,9 @@ def turn(trace: str, *, is_bad: bool) -> list[Span]:
     ]
 
 
-@pytest.fixture
-def service(start: Start, tmp_path: Path) -> Service:  # noqa: F811
-    """A right turn, five wrong ones of which one is traced, and a record that waits."""
+def profile() -> AgentEvalProfile:
     condition = AlertCondition(0.9, AlertThreshold.Below, 0.1)
-    profile = AgentEvalProfile(
+    return AgentEvalProfile(
         [
             AssertionTask("polite", "answer", "please", Op.Contains),
             TraceAssertionTask("no_errors", TraceAssertion.trace_error_count(), 0, Op.Equals),
@@ -79,14 +78,23 @@ def service(start: Start, tmp_path: Path) -> Service:  # noqa: F811
         ),
         alias="shop",
     )
-    path = profile.save_to_json(tmp_path / "shop.json")
-    service = start(profile=[str(path)], deadline_s="60s", quiet_s="60s")
-    spans = [*turn(GOOD, is_bad=False), *turn(BAD, is_bad=True)]
-    answer = service.http.post("/v1/traces", json=spans_to_otlp_json(spans))
-    assert answer.status_code == 200, answer.text
-    service.send(_record("good", GOOD, "Yes, please."), _record("bad", BAD, "Yes, please."))
-    service.wait_for(2)
-    return service
+
+
+@contextmanager
+def shop(folder: Path) -> Generator[tuple[Service, str]]:
+    """A collector with a right and a wrong turn, and its address."""
+    path = profile().save_to_json(folder / "shop.json")
+    service = Service(folder, profile=[str(path)], deadline_s="60s", quiet_s="60s")
+    try:
+        spans = [*turn(GOOD, is_bad=False), *turn(BAD, is_bad=True)]
+        answer = service.http.post("/v1/traces", json=spans_to_otlp_json(spans))
+        assert answer.status_code == 200, answer.text
+        service.send(_record("good", GOOD, "Yes, please."), _record("bad", BAD, "Yes, please."))
+        service.wait_for(2)
+        with serve(service.collector.app) as address:
+            yield service, address
+    finally:
+        service.stop()
 
 
 def _record(name: str, trace: str | None, answer: str, profile: str = "shop") -> dict[str, Any]:
@@ -97,17 +105,31 @@ def _record(name: str, trace: str | None, answer: str, profile: str = "shop") ->
     }  # fmt: skip
 
 
-@pytest.fixture
-def url(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
-    with serve(service.collector.app) as address:
-        monkeypatch.setenv("SCOUTER_URL", address)
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one collector for all tests that leave nothing in it."""
+    with shop(tmp_path_factory.mktemp("shop")) as (_, address):
         yield address
+
+
+@pytest.fixture
+def url(shared: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    monkeypatch.setenv("SCOUTER_URL", shared)
+    return shared
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A collector of the test's own, that commands ask."""
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    with shop(tmp_path) as (service, address):
+        monkeypatch.setenv("SCOUTER_URL", address)
+        yield service
 
 
 def test_from_an_alert_to_the_guilty_span(
     service: Service,
-    url: str,
     scouter: Scouter,  # noqa: F811
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -230,7 +252,6 @@ def test_a_record(url: str, scouter: Scouter) -> None:  # noqa: F811
 def test_why_a_record_is_not_evaluated_yet(
     service: Service,
     scouter: Scouter,  # noqa: F811
-    url: str,
 ) -> None:
     """No profile, no span of its trace, a parent that has not come."""
     orphan = span(7, "chat", 6, (0, 1), trace=f"{4:032x}")
@@ -294,7 +315,6 @@ def test_sessions_and_traces_by_what_they_have(url: str, scouter: Scouter) -> No
 
 def test_a_record_by_an_id_that_repeats(
     service: Service,
-    url: str,
     scouter: Scouter,  # noqa: F811
 ) -> None:
     """Nobody can tell which is meant, so the uids are named."""

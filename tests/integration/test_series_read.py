@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
@@ -19,10 +20,9 @@ from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_server import LLMTestServer
-from tests.conftest import StartCollector
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
-from tests.support.prometheus_server import run_prometheus
+from tests.support.prometheus_server import PrometheusServer, run_prometheus
 
 UNSEEN: Final = {
     "scouter_judge_drifting": {"space", "alias", "task"},
@@ -60,25 +60,49 @@ def profile() -> AgentEvalProfile:
     )
 
 
-@pytest.fixture
-def busy(
-    start_collector: StartCollector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[CollectorProcess]:
-    """A collector that can ask a model."""
-    monkeypatch.setenv("HOUSE_KEY", "of-a-test")
-    with LLMTestServer({"score": 4, "reason": "fine"}) as model:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """A collector that can ask a model, after traffic, and a Prometheus that saw all of it."""
+
+    collector: CollectorProcess
+    prometheus: PrometheusServer
+    rules: Sequence[Mapping[str, Any]]
+    """Those that Prometheus evaluates."""
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Busy]:
+    folder = tmp_path_factory.mktemp("busy")
+    own = [Objective(name="bot", alias="bot", share=0.9)]
+    texts = {"all.yml": rules_text(), "own.yml": rules_text(["bot"], own)}
+    rules = [
+        rule
+        for text in texts.values()
+        for group in yaml.safe_load(text)["groups"]
+        for rule in group["rules"]
+    ]
+    # Prometheus spreads the first evaluation of a group over its interval.
+    files = {name: text.replace("interval: 1m", "interval: 250ms") for name, text in texts.items()}
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv("HOUSE_KEY", "of-a-test")
+        model = stack.enter_context(LLMTestServer({"score": 4, "reason": "fine"}))
         providers = {
             "house": {
                 "kind": "openai", "base_url": model.url, "key_variable": "HOUSE_KEY",
                 "prices": {"model-1": {"input_per_million": 2.0, "output_per_million": 8.0}},
             }
         }  # fmt: skip
-        (tmp_path / "providers.yaml").write_text(yaml.safe_dump({"providers": providers}))
-        collector = start_collector(
-            "--profile", profile().save_to_json(tmp_path / "bot.json"),
-            "--providers-file", tmp_path / "providers.yaml", "--deadline-s", "200ms",
+        (folder / "providers.yaml").write_text(yaml.safe_dump({"providers": providers}))
+        collector = CollectorProcess(
+            folder, "--profile", profile().save_to_json(folder / "bot.json"),
+            "--providers-file", folder / "providers.yaml", "--deadline-s", "200ms",
         )  # fmt: skip
-        yield collector
+        collector.start()
+        stack.callback(collector.close)
+        prometheus = stack.enter_context(run_prometheus(config_of(collector, *files), files))
+        prometheus.wait_target_up("scouter")
+        send(collector)
+        yield Busy(collector=collector, prometheus=prometheus, rules=rules)
 
 
 def send(collector: CollectorProcess) -> None:
@@ -130,7 +154,7 @@ def labels_by_name(text: str) -> dict[str, set[str]]:
     return found
 
 
-def test_every_name_and_label_is_there(busy: CollectorProcess) -> None:
+def test_every_name_and_label_is_there(busy: Busy) -> None:
     own = [Objective(name="bot", alias="bot", share=0.9)]
     queries = [
         *queries_of_dashboard(),
@@ -138,10 +162,9 @@ def test_every_name_and_label_is_there(busy: CollectorProcess) -> None:
         *queries_of_rules(rules_text(["bot"], own)),
     ]
     read = {match[1] for query in queries for match in _READ.finditer(query)}
-    send(busy)
 
     def scrape() -> dict[str, set[str]]:
-        return labels_by_name(httpx.get(f"{busy.url}/metrics", timeout=120).text)
+        return labels_by_name(httpx.get(f"{busy.collector.url}/metrics", timeout=120).text)
 
     def seen() -> bool:
         shown = scrape()
@@ -178,48 +201,27 @@ def config_of(collector: CollectorProcess, *rules: str) -> str:
     )
 
 
-def test_prometheus_answers_every_rule(busy: CollectorProcess) -> None:
+def test_prometheus_answers_every_rule(busy: Busy) -> None:
     """Each rule is evaluated; each record, and each series that an alert asks for, is there."""
-    own = [Objective(name="bot", alias="bot", share=0.9)]
-    texts = {"all.yml": rules_text(), "own.yml": rules_text(["bot"], own)}
-    # Prometheus spreads the first evaluation of a group over its interval.
-    files = {name: text.replace("interval: 1m", "interval: 250ms") for name, text in texts.items()}
-    with run_prometheus(config_of(busy, *files), files) as prometheus:
-        prometheus.wait_target_up("scouter")
-        send(busy)
-        rules = [
-            rule
-            for text in files.values()
-            for group in yaml.safe_load(text)["groups"]
-            for rule in group["rules"]
-        ]
-        wanted = {rule["record"] for rule in rules if "record" in rule}
-        for rule in rules:
-            for match in _READ.finditer(rule["expr"]):
-                # A limit is learnt from 200 records with traces; here are 60 without.
-                if match[1] not in UNSEEN and 'kind="amount"' not in match[0]:
-                    wanted.add(match[0])
-        for each in sorted(wanted):
-            wait_until(
-                lambda each=each: prometheus.query(each),
-                what=f"a series of {each}",
-            )
+    wanted = {rule["record"] for rule in busy.rules if "record" in rule}
+    for rule in busy.rules:
+        for match in _READ.finditer(rule["expr"]):
+            # A limit is learnt from 200 records with traces; here are 60 without.
+            if match[1] not in UNSEEN and 'kind="amount"' not in match[0]:
+                wanted.add(match[0])
+    for each in sorted(wanted):
+        wait_until(lambda each=each: busy.prometheus.query(each), what=f"a series of {each}")
 
-        def evaluated() -> bool:
-            states = prometheus.rules()
-            return len(states) == len(rules) and set(states.values()) == {("ok", "")}
+    def evaluated() -> bool:
+        states = busy.prometheus.rules()
+        return len(states) == len(busy.rules) and set(states.values()) == {("ok", "")}
 
-        wait_until(evaluated, what=f"all rules are evaluated: {prometheus.rules()}")
+    wait_until(evaluated, what=f"all rules are evaluated: {busy.prometheus.rules()}")
 
 
-def test_prometheus_answers_every_picture(busy: CollectorProcess) -> None:
+def test_prometheus_answers_every_picture(busy: Busy) -> None:
     """After traffic no panel is empty."""
-    with run_prometheus(config_of(busy), {}) as prometheus:
-        prometheus.wait_target_up("scouter")
-        send(busy)
-        for query in map(asked, queries_of_dashboard()):
-            wait_until(
-                lambda query=query: prometheus.query(query), what=f"a series of {query}",
-            )  # fmt: skip
-        total = 'scouter_task_results_total{task="tone",outcome="passed"}'
-        wait_until(lambda: prometheus.total(total) == 60, what="all judged results are counted")
+    for query in map(asked, queries_of_dashboard()):
+        wait_until(lambda query=query: busy.prometheus.query(query), what=f"a series of {query}")
+    total = 'scouter_task_results_total{task="tone",outcome="passed"}'
+    wait_until(lambda: busy.prometheus.total(total) == 60, what="all judged results are counted")
