@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import random
 import resource
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig
 from tests.support.collector_process import CollectorProcess
-from tests.support.components import require
 from tests.support.flaky_gate import flaky_gate
 from tests.support.kill_run import rates_agree, report_of, sheet_agrees, wait_settled
 from tests.support.load import (
@@ -26,6 +24,7 @@ from tests.support.load import (
     span_requests,
 )
 from tests.support.processes import wait_until
+from tests.support.small_disk import SmallDisk, small_disk
 from tests.support.traced_agent import helper_profile, traced_agent
 
 StartCollector = Callable[..., CollectorProcess]
@@ -143,19 +142,25 @@ def test_a_full_disk_refuses_for_a_while_and_loses_nothing(collector: CollectorP
     assert report.is_clean, report
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", 64) as disk:
+        yield disk
+
+
 def test_a_full_file_system_refuses_for_a_while_and_loses_nothing(
-    small_disk: Path, start_collector: StartCollector, tmp_path: Path
+    disk: SmallDisk, start_collector: StartCollector, tmp_path: Path
 ) -> None:
     """The kernel says that no space is left, to logs and database alike, until there is again."""
     profile = load_profile().save_to_json(tmp_path / "load.json")
-    collector = start_collector("--profile", profile, "--data", small_disk / "data")
+    collector = start_collector("--profile", profile, "--data", disk.folder / "data")
     before = [Item(number=number) for number in range(20)]
     _deliver(collector, before)
     delivery = HttpDelivery(lambda: collector.url)
-    ballast = small_disk / "ballast"
     try:
         with Producer(itertools.count(20), delivery) as producer:
-            _fill(ballast)
+            with contextlib.suppress(OSError):  # the collector writes meanwhile
+                disk.leave(0)
             wait_until(lambda: delivery.repeated >= 3, what="three refusals")
             refused = sum(
                 value
@@ -164,7 +169,7 @@ def test_a_full_file_system_refuses_for_a_while_and_loses_nothing(
                 and 'reason="unavailable"' in series
             )
             assert refused >= 3
-            ballast.unlink()
+            disk.give_room()
             enough = len(producer.acknowledged) + 100
             wait_until(lambda: len(producer.acknowledged) >= enough, what="more items")
     finally:
@@ -174,25 +179,6 @@ def test_a_full_file_system_refuses_for_a_while_and_loses_nothing(
     wait_settled(collector, len(sent))
     report = report_of(collector, sent, kills=0)
     assert report.is_clean, report
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    require("mounts", present=done.returncode == 0, detail=done.stderr.strip())
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def _fill(ballast: Path) -> None:
-    """Write a file until the file system has no room for more."""
-    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(65_536)) == 65_536:
-            pass
 
 
 def _deliver(collector: CollectorProcess, items: Sequence[Item]) -> None:

@@ -2,11 +2,12 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
 
-import pytest
+from tests.support.components import require
 
 
 class SmallDisk:
@@ -28,15 +29,12 @@ class SmallDisk:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size_mb: int) -> Generator[SmallDisk]:
-    """Mount one; skips the test where nobody may."""
+    """Mount one; skips or fails the test where nobody may."""
     folder.mkdir()
-    try:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    except FileNotFoundError as error:
-        pytest.skip(f"no small disk without the program mount: {error}")
-    if done.returncode:
-        pytest.skip(f"no small disk but for root: {done.stderr.strip()}")
+    require("mounts", present=shutil.which("mount") is not None, detail="no program 'mount'")
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    require("mounts", present=done.returncode == 0, detail=done.stderr.strip())
     try:
         yield SmallDisk(folder)
     finally:
