@@ -71,20 +71,17 @@ def test_both_programs_stop_a_worse_agent_and_no_other(desk: Path, program: str)
     for _ in range(2):  # the first run saves the baseline
         done = run(desk, "python", program)
         assert done.returncode == 0, done.stdout + done.stderr
+    if program == "before.py":  # the records are as good as before, the answer to `berlin` is not
+        agent = (desk / "desk.py").read_text(encoding="utf-8")
+        (desk / "desk.py").write_text(agent.replace("9 to 18", "7 to 8"), encoding="utf-8")
+        done = run(desk, "python", program)
+        assert done.returncode == 1
+        assert "Regressed: []" in done.stdout, "a scenario counts without its alias"
+        (desk / "desk.py").write_text(agent, encoding="utf-8")
     spoil(desk)
     done = run(desk, "python", program)
     assert done.returncode == 1, done.stdout + done.stderr
     assert ("Regressed: ['desk']" in done.stdout) == (program == "before.py")
-
-
-def test_a_scenario_that_fails_now_counts_without_its_alias(desk: Path) -> None:
-    """The records are as good as before; the answer to `berlin` is wrong."""
-    assert run(desk, "python", "before.py").returncode == 0
-    text = (desk / "desk.py").read_text(encoding="utf-8")
-    (desk / "desk.py").write_text(text.replace("9 to 18", "7 to 8"), encoding="utf-8")
-    done = run(desk, "python", "before.py")
-    assert done.returncode == 1
-    assert "Regressed: []" in done.stdout
 
 
 def test_faults_of_files_and_plans_are_told_at_once(desk: Path) -> None:
@@ -178,8 +175,3 @@ def test_the_pages_on_other_systems_are_linked() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\(docs/(from_\w+\.md)\)", readme)) == pages
     assert set(re.findall(r"\]\(([\w.]+)", PAGE)) >= FOREIGN
-
-
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target

@@ -30,9 +30,3 @@ def test_the_profiles(tmp_path: Path) -> None:
         [task] = AgentEvalProfile.from_file(tmp_path / "profile.yaml").tasks
         found.append((task.task_type, task.expected_value))
     assert found == [("Accuracy", 8), ("Reliability", 1)]
-
-
-def test_links_lead_somewhere() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert (PAGE.parent / target).exists(), target
