@@ -209,9 +209,7 @@ def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
 @pytest.mark.parametrize(
     ("protocol", "compression"),
     [
-        ("http/protobuf", "none"),
         ("http/protobuf", "gzip"),
-        ("http/protobuf", "deflate"),
         ("grpc", "gzip"),
     ],
 )
