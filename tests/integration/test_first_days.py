@@ -6,7 +6,6 @@ Records carry the times at which they were created, days ago: nothing waits for 
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -24,10 +23,11 @@ PROFILE: Final = AgentEvalProfile(
 )
 
 
-@pytest.fixture
-def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
-    file = PROFILE.save_to_json(tmp_path / "p.json")
-    found = CollectorProcess(tmp_path, "--profile", file)
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    """One for all tests, each of which is of a service of its own."""
+    folder = tmp_path_factory.mktemp("first-days")
+    found = CollectorProcess(folder, "--profile", PROFILE.save_to_json(folder / "p.json"))
     found.start()
     yield found
     found.close()

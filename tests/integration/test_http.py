@@ -24,11 +24,15 @@ def collector(start_collector: StartCollector, tmp_path: Path) -> CollectorProce
 
 
 def test_a_record_meets_its_own_spans_whenever_it_leaves(collector: CollectorProcess) -> None:
-    """Records sent before, between and after their spans get the same evaluation, each once."""
+    """Records sent before, between and after their spans get the same evaluation, each once.
+
+    The evaluations outlast the process.
+    """
     with traced_agent(HttpConfig(server_uri=collector.url), helper_profile()) as agent:
         sent = {moment: agent.answer(moment.value, moment=moment) for moment in Moment}
         collector.wait_evaluated(3)
-    evaluations = {item["record_id"]: item for item in collector.evaluations()}
+    found = collector.evaluations()
+    evaluations = {item["record_id"]: item for item in found}
 
     assert sorted(evaluations) == ["after", "before", "between"]
     for moment, record in sent.items():
@@ -37,6 +41,10 @@ def test_a_record_meets_its_own_spans_whenever_it_leaves(collector: CollectorPro
         assert (item["outcome"], item["revision"], item["missing_parents"]) == ("passed", 1, 0)
         assert {task["outcome"] for task in item["tasks"]} == {"passed"}
         assert tasks_by_id(item)["own_search"]["actual"] == f"question {moment.value}"
+    assert collector.stop() == 0
+    collector.start()
+    assert collector.evaluations() == found
+    assert collector.records()["evaluated"] == 3
 
 
 def test_spans_of_a_plain_opentelemetry_sdk_and_a_record_by_alias(
@@ -71,28 +79,3 @@ def test_spans_of_a_plain_opentelemetry_sdk_and_a_record_by_alias(
         "chat scripted", "execute_tool search", "root",
     ]  # fmt: skip
     assert {span["traceId"] for span in spans} == {trace_id}
-
-
-def test_a_record_sent_again_is_a_duplicate(collector: CollectorProcess) -> None:
-    record = {"uid": "u-1", "profile": ALIAS, "context": {"case": "x", "answer": "42"}}
-    for _ in range(3):
-        answer = httpx.post(f"{collector.url}/v1/records", json={"records": [record]}, timeout=120)
-        assert answer.is_success, answer.text
-    collector.wait_evaluated(1)
-
-    records = collector.records()
-    assert (records["accepted"], records["evaluated"], records["duplicates"]) == (1, 1, 2)
-    (item,) = collector.evaluations()
-    assert item["revision"] == 1
-
-
-def test_results_survive_a_restart(collector: CollectorProcess) -> None:
-    with traced_agent(HttpConfig(server_uri=collector.url), helper_profile()) as agent:
-        agent.answer_all(["a", "b"])
-        collector.wait_evaluated(2)
-    before = collector.evaluations()
-    assert collector.stop() == 0
-    collector.start()
-
-    assert collector.evaluations() == before
-    assert collector.records()["evaluated"] == 2

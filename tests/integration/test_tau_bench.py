@@ -5,7 +5,7 @@ The oracle counts in the recorded JSON itself, without spans, records or the eng
 
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from scouter.evaluate.api.records import AlignedEvalResult
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.record import EvalRecord
+from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import (
     captured_spans,
@@ -51,20 +53,31 @@ def profile() -> AgentEvalProfile:
 
 
 @pytest.fixture(scope="module")
-def offline(runs: list[Run], profile: AgentEvalProfile) -> dict[str, Result]:
-    """Results by record id of the runs, captured in memory and given to `EvalDataset`."""
+def captured(
+    runs: list[Run], profile: AgentEvalProfile
+) -> tuple[Sequence[EvalRecord], Sequence[Span]]:
+    """Records and spans of the runs, captured in memory."""
     queue = ScouterQueue.from_profile(profile, MockConfig())
     tracer = init_tracer(service_name="airline", scouter_queue=queue)
     queue.enable_capture()
     enable_local_span_capture()
     try:
         replay(runs, tracer, queue[ALIAS].insert)
-        dataset = EvalDataset(queue.drain_records(ALIAS), profile.tasks, spans=captured_spans())
-        return {result.record_id: _shown(result) for result in dataset.evaluate()}
+        return queue.drain_records(ALIAS), captured_spans()
     finally:
         disable_local_span_capture()
         shutdown_tracer()
         queue.shutdown()
+
+
+@pytest.fixture(scope="module")
+def offline(
+    captured: tuple[Sequence[EvalRecord], Sequence[Span]], profile: AgentEvalProfile
+) -> dict[str, Result]:
+    """Results by record id, of `EvalDataset`."""
+    records, spans = captured
+    dataset = EvalDataset(records, profile.tasks, spans=spans)
+    return {result.record_id: _shown(result) for result in dataset.evaluate()}
 
 
 def _shown(result: AlignedEvalResult) -> Result:
@@ -241,18 +254,11 @@ def test_reasons_of_what_is_neither_passed_nor_failed(offline: Mapping[str, Resu
     }
 
 
-def test_replayed_spans_keep_what_was_recorded(runs: list[Run], profile: AgentEvalProfile) -> None:
+def test_replayed_spans_keep_what_was_recorded(
+    runs: list[Run], captured: tuple[Sequence[EvalRecord], Sequence[Span]]
+) -> None:
     """Long texts, non-ASCII names and repeated call ids arrive as they were."""
-    queue = ScouterQueue.from_profile(profile, MockConfig())
-    tracer = init_tracer(service_name="airline", scouter_queue=queue)
-    enable_local_span_capture()
-    try:
-        replay(runs, tracer, queue[ALIAS].insert)
-        spans = captured_spans()
-    finally:
-        disable_local_span_capture()
-        shutdown_tracer()
-        queue.shutdown()
+    _, spans = captured
     tools = [span for span in spans if span.name.startswith("execute_tool ")]
     results = Counter(span.attributes["gen_ai.tool.call.result"] for span in tools)
 
