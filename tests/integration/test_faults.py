@@ -4,8 +4,11 @@ import contextlib
 import itertools
 import random
 import resource
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
@@ -13,7 +16,6 @@ import pytest
 from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig
 from tests.support.collector_process import CollectorProcess
-from tests.support.flaky_gate import flaky_gate
 from tests.support.kill_run import rates_agree, report_of, sheet_agrees, wait_settled
 from tests.support.load import (
     HttpDelivery,
@@ -37,6 +39,73 @@ def collector(start_collector: StartCollector, tmp_path: Path) -> CollectorProce
     return start_collector("--profile", load_profile().save_to_json(tmp_path / "load.json"))
 
 
+_HOP_BY_HOP: Final = {"connection", "transfer-encoding", "content-length", "date", "server"}
+
+
+class Gate(ThreadingHTTPServer):
+    """Hands on some calls to a collector, and answers the others with 503.
+
+    Args:
+        url: Of the collector.
+        refused_share: Share of the calls that are refused, in [0, 1].
+    """
+
+    daemon_threads = True
+
+    def __init__(self, url: str, refused_share: float) -> None:
+        super().__init__(("127.0.0.1", 0), _GateHandler)
+        self.client = httpx.Client(base_url=url, timeout=120)
+        self.refused = 0
+        self._share, self._chance, self._lock = refused_share, random.Random(1), threading.Lock()
+
+    def refuses(self) -> bool:
+        """Decide about one call."""
+        with self._lock:
+            refused = self._chance.random() < self._share
+            self.refused += refused
+            return refused
+
+
+class _GateHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Gate  # pyright: ignore[reportIncompatibleVariableOverride] no other has it
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.refuses():
+            self._answer(503, {"retry-after": "0"}, b"")
+            return
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in {*_HOP_BY_HOP, "host"}}
+        answer = self.server.client.post(self.path, content=body, headers=headers)
+        self._answer(answer.status_code, dict(answer.headers), answer.content)
+
+    def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in _HOP_BY_HOP:
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def open_gate(url: str, refused_share: float) -> Generator[Gate]:
+    """A gate on a free port, closed at the end."""
+    with Gate(url, refused_share) as gate:
+        thread = threading.Thread(target=gate.serve_forever)
+        thread.start()
+        try:
+            yield gate
+        finally:
+            gate.shutdown()
+            thread.join(120)
+            gate.client.close()
+
+
 def test_a_far_side_that_refuses_most_calls(
     start_collector: StartCollector, tmp_path: Path
 ) -> None:
@@ -44,8 +113,10 @@ def test_a_far_side_that_refuses_most_calls(
     collector = start_collector("--profile", helper_profile().save_to_json(tmp_path / "h.json"))
     cases = [f"case-{n}" for n in range(60)]
     with (
-        flaky_gate(lambda: collector.url, 0.7) as gate,
-        traced_agent(HttpConfig(server_uri=gate.address), helper_profile()) as agent,
+        open_gate(collector.url, 0.7) as gate,
+        traced_agent(
+            HttpConfig(server_uri=f"http://127.0.0.1:{gate.server_port}"), helper_profile()
+        ) as agent,
     ):
         for case in cases:
             agent.answer(case)
