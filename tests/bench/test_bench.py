@@ -115,6 +115,9 @@ def test_bench_can_be_loaded(module: str) -> None:
             ["CPU per span, many stored / few", "10,000 stored: ready after kill -9"],
             marks=LONG,
         ),
+        pytest.param("fleet", ["1 worker: all"], marks=LONG),
+        pytest.param("fleet_log", ["append: rate", "read: rate"], marks=LONG),
+        pytest.param("fleet_page", ["overview: p95"], marks=LONG),
         pytest.param("store_copy", ["into the database: rows", "into a folder: rows"], marks=LONG),
     ],
 )
@@ -122,23 +125,6 @@ def test_bench_runs(module: str, wanted: list[str], tmp_path: Path) -> None:
     found = short_form(f"tests.bench.{module}", tmp_path)
     is_there = {name: found[name].value > 0 or name in MAY_BE_NONE for name in wanted}
     assert is_there == dict.fromkeys(wanted, True)
-
-
-@LONG
-def test_bench_of_a_fleet_runs(tmp_path: Path) -> None:
-    found = short_form("tests.bench.fleet", tmp_path)
-    assert found["1 worker: all"].value > 0
-
-
-@LONG
-def test_bench_of_a_fleets_log_runs(tmp_path: Path) -> None:
-    assert all(each.value > 0 for each in short_form("tests.bench.fleet_log", tmp_path).values())
-
-
-@LONG
-def test_bench_of_a_fleets_page_runs(tmp_path: Path) -> None:
-    found = short_form("tests.bench.fleet_page", tmp_path)
-    assert found["overview: p95"].value > 0
 
 
 @LONG

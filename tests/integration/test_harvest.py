@@ -1,5 +1,6 @@
 """Failures of recorded conversations, harvested and met again in a release check."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from scouter.cli.app import make_app
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.queue.scouter_queue import ScouterQueue
@@ -78,12 +81,13 @@ def collector(
         running.close()
 
 
-def scouter(folder: Path, *args: str | Path) -> "subprocess.CompletedProcess[str]":
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    command = [sys.executable, "-m", "scouter.cli.app", *map(str, args)]
-    return subprocess.run(
-        command, cwd=folder, env=environ, capture_output=True, text=True, check=False
-    )
+def harvest(folder: Path, collector: CollectorProcess, *args: str) -> str:
+    """What `scouter scenarios harvest` prints, in a folder."""
+    with contextlib.chdir(folder):
+        command = ["scenarios", "harvest", *args, "--url", collector.url]
+        done = CliRunner().invoke(make_app(), command)
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def test_failures_are_reproduced(
@@ -96,15 +100,15 @@ def test_failures_are_reproduced(
         {run.record_id for run in runs} - rewarded
     )
     (tmp_path / "again.py").write_text(AGENT, encoding="utf-8")
-    done = scouter(
-        tmp_path, "scenarios", "harvest", "failures.yaml", "--failed", "--url", collector.url,
-        "--save-profiles", ".",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    harvest(tmp_path, collector, "failures.yaml", "--failed", "--save-profiles", ".")
     (saved,) = tmp_path.glob("airline-*.json")
-    done = scouter(
-        tmp_path, "eval", "failures.yaml", "--agent", "again:Again", "--profile", saved.name,
+    command = (
+        "eval", "failures.yaml", "--agent", "again:Again", "--profile", saved.name,
         "--json", "report.json", "--quiet",
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "scouter.cli.app", *command], cwd=tmp_path, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["results"]
@@ -124,10 +128,9 @@ def test_failures_are_reproduced(
 def test_a_sample_is_the_same_each_time_and_in_each_form(
     collector: CollectorProcess, tmp_path: Path
 ) -> None:
-    ask = ("--sample", "10", "--url", collector.url)
     for name in ("a.yaml", "b.yaml", "a.jsonl"):
-        done = scouter(tmp_path, "scenarios", "harvest", name, *ask)
-        assert (done.returncode, done.stdout) == (0, f"wrote {name}: 10 scenarios\n"), done.stderr
+        said = harvest(tmp_path, collector, name, "--sample", "10")
+        assert said == f"wrote {name}: 10 scenarios\n"
     first, second = ((tmp_path / name).read_bytes() for name in ("a.yaml", "b.yaml"))
     assert first.replace(b"collection_id: a", b"collection_id: b") == second
     yaml, lines = (list(EvalScenarios.from_path(tmp_path / f"a.{kind}")) for kind in KINDS)
@@ -143,8 +146,7 @@ def test_what_passed_has_to_call_the_same_tools(
     collector: CollectorProcess, runs: list[Run], tmp_path: Path
 ) -> None:
     """A record that passed wants its tools at once; one that did not has them as a remark."""
-    ask = ("--limit", str(SOME), "--url", collector.url)
-    assert scouter(tmp_path, "scenarios", "harvest", "all.yaml", *ask).returncode == 0
+    harvest(tmp_path, collector, "all.yaml", "--limit", str(SOME))
     found = {
         str((each.metadata or {})["record_id"]): each
         for each in EvalScenarios.from_path(tmp_path / "all.yaml")
