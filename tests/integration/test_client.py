@@ -83,34 +83,36 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service.stop()
 
 
-@pytest.mark.parametrize("route", ["records", "logs"])
 def test_half_a_character_stops_no_answer(
     service: Service,
     url: str,
     scouter: Scouter,  # noqa: F811
     tmp_path: Path,
-    route: str,
 ) -> None:
-    """Of texts and keys of a context, of a record that is judged and of one that waits."""
-    for uid, profile in (("half", "answers"), ("half lost", "nobody")):
-        context = {"input": "why \ud83d", "\ud800": ["é\udfff"]}
-        record: object = {"uid": uid, "profile": profile, "context": context}
-        if route == "records":
-            body: object = {"records": [record]}
-        else:
-            event = {
-                "eventName": "scouter.eval_record",
-                "body": {"stringValue": json.dumps(record)},
-            }
-            body = {"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]}
+    """Of texts and keys of a context, of records that are judged and that wait, by both routes."""
+    context = {"input": "why \ud83d", "\ud800": ["é\udfff"]}
+    by_records, by_logs = (
+        [
+            {"uid": f"half {route} {profile}", "profile": profile, "context": context}
+            for profile in ("answers", "nobody")
+        ]
+        for route in ("records", "logs")
+    )
+    events = [
+        {"eventName": "scouter.eval_record", "body": {"stringValue": json.dumps(each)}}
+        for each in by_logs
+    ]
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": events}]}]}
+    for route, body in (("records", {"records": by_records}), ("logs", logs)):
         answer = service.http.post(
             f"/v1/{route}", content=json.dumps(body), headers={"Content-Type": "application/json"}
         )
         assert answer.status_code == 200, answer.text
-    service.wait_for(3)
+    service.wait_for(4)
     plain = {"input": "why \ufffd", "\ufffd": ["é\ufffd"]}
     with ScouterClient(url) as client:
-        assert [client.record(uid).context for uid in ("half", "half lost")] == [plain] * 2
+        for each in (*by_records, *by_logs):
+            assert client.record(str(each["uid"])).context == plain
         for kind in ("records", "evaluations", "task_results"):
             for form in ("jsonl", "csv"):
                 assert b"half" in b"".join(client.export(kind, form))
@@ -119,7 +121,7 @@ def test_half_a_character_stops_no_answer(
     assert done.returncode == 0, done.stderr
     pq: Any = import_module("pyarrow.parquet")  # its types are not complete
     rows = pq.read_table(parquet).to_pylist()
-    assert [json.loads(each["context"]) for each in rows if "half" in each["uid"]] == [plain] * 2
+    assert [json.loads(each["context"]) for each in rows if "half" in each["uid"]] == [plain] * 4
     done = scouter("scenarios", "harvest", str(tmp_path / "all.jsonl"), "--failed")
     assert done.returncode == 0, done.stderr
     assert "why \ufffd" in (tmp_path / "all.jsonl").read_text(encoding="utf-8")

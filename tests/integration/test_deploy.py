@@ -251,7 +251,8 @@ def containers() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("version", ["1.29", "1.33", "1.37"])
 def test_kubernetes_accepts_the_manifests(version: str) -> None:
     """By the schemas of its versions, in which there is no field that they do not name."""
-    for each in manifests():
+    of_fleet = load(DEPLOY / "fleet" / "kubernetes.yaml")["items"]
+    for each in (*manifests(), *of_fleet):
         kubernetes_validate.validate(each, version, strict=True)
     wrong: dict[str, Any] = {**manifests()[1], "spec": {"selektor": {}}}
     with pytest.raises(kubernetes_validate.ValidationError, match="selektor"):

@@ -14,7 +14,6 @@ from typing import Any, Final, cast
 import grpc
 import httpx
 import jsonschema
-import kubernetes_validate
 import pytest
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
@@ -25,7 +24,7 @@ from collector.settings.model import ENV_PREFIX, CollectorSettings
 from scouter.drift.profile import find_profile
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
-from tests.integration.test_deploy import collector_flags, load, run
+from tests.integration.test_deploy import answers, collector_flags, load, run
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT, require_program
 from tests.support.postgresql_server import PostgresqlServer
@@ -232,7 +231,7 @@ def balanced(tmp_path: Path) -> Iterator[Balanced]:
         subprocess.run([program, "-c", "-f", config], check=True)
         balancer = ManagedProcess([program, "-f", config, "-db"], log=tmp_path / "balancer.log")
         url = f"http://127.0.0.1:{http}"
-        balancer.wait_ready(lambda: is_ready(f"{url}/load-balancer"))
+        balancer.wait_ready(lambda: answers(f"{url}/load-balancer"))
         yield Balanced(
             http=url, grpc=f"127.0.0.1:{rpc}", gateway=gateway, api=api,
             bearer={"authorization": f"Bearer {token}"},
@@ -242,13 +241,6 @@ def balanced(tmp_path: Path) -> Iterator[Balanced]:
             balancer.stop()
         gateway.close()
         api.close()
-
-
-def is_ready(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=120).is_success
-    except httpx.TransportError:
-        return False
 
 
 def accepted(url: str, kind: str, bearer: dict[str, str]) -> int:
@@ -298,13 +290,6 @@ def pod(workload: dict[str, Any]) -> dict[str, Any]:
 
 def of_kind(kind: str) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["name"]: each for each in manifests() if each["kind"] == kind}
-
-
-@pytest.mark.parametrize("version", ["1.29", "1.33", "1.37"])
-def test_kubernetes_accepts_the_manifests(version: str) -> None:
-    """By the schemas of its versions, in which there is no field that they do not name."""
-    for each in manifests():
-        kubernetes_validate.validate(each, version, strict=True)
 
 
 def test_the_pods_are_confined() -> None:
