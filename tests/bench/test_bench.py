@@ -99,7 +99,7 @@ def test_bench_can_be_loaded(module: str) -> None:
             marks=LONG,
         ),
         ("compare", ["1,000 records of five tasks as samples"]),
-        pytest.param("log", ["CPU per span", "p99", "reading"], marks=LONG),
+        pytest.param("log", ["in process: CPU per span", "collector: p99", "reading"], marks=LONG),
         pytest.param("judge", ["time beside the vendor's client"], marks=LONG),
         pytest.param(
             "page", ["overview: p50", "first visit", "long trace: first rows"], marks=LONG

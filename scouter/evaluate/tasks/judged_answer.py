@@ -81,25 +81,6 @@ class _JudgedAnswer(LLMJudgeTask):
             raise ValueError("expected model and provider, both texts, or a prompt")
         return fields
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            id: str,
-            model: str | None = None,
-            provider: str | None = None,
-            *,
-            question: str = "question",
-            answer: str = "answer",
-            ground_truth: str = "ground_truth",
-            prompt: Prompt | None = None,
-            max_retries: int | None = None,
-            samples: int = 1,
-            sample_rate: float = 1.0,
-            task_type: Literal["QA", "Accuracy"] = ...,
-            **options: Unpack[ScoredOptions],
-        ) -> None: ...
-
 
 class QATask(_JudgedAnswer):
     """Ask a judge how right an answer is, from 0 to 1, by the right answer in the record.
@@ -124,6 +105,25 @@ class QATask(_JudgedAnswer):
     }  # fmt: skip
 
     task_type: Literal["QA"] = "QA"  # pyright: ignore[reportIncompatibleVariableOverride] - its own kind
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            model: str | None = None,
+            provider: str | None = None,
+            *,
+            question: str = "question",
+            answer: str = "answer",
+            ground_truth: str = "ground_truth",
+            prompt: Prompt | None = None,
+            max_retries: int | None = None,
+            samples: int = 1,
+            sample_rate: float = 1.0,
+            task_type: Literal["QA"] = "QA",
+            **options: Unpack[ScoredOptions],
+        ) -> None: ...
 
 
 class AccuracyTask(_JudgedAnswer):
@@ -150,3 +150,22 @@ class AccuracyTask(_JudgedAnswer):
     }  # fmt: skip
 
     task_type: Literal["Accuracy"] = "Accuracy"  # pyright: ignore[reportIncompatibleVariableOverride] - its own kind
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            model: str | None = None,
+            provider: str | None = None,
+            *,
+            question: str = "question",
+            answer: str = "answer",
+            ground_truth: str = "ground_truth",
+            prompt: Prompt | None = None,
+            max_retries: int | None = None,
+            samples: int = 1,
+            sample_rate: float = 1.0,
+            task_type: Literal["Accuracy"] = "Accuracy",
+            **options: Unpack[ScoredOptions],
+        ) -> None: ...

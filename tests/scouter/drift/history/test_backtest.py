@@ -62,7 +62,7 @@ def replayed(results: Iterable[Observed], level: float | None = None) -> list[Re
 
 
 def both(
-    results: Iterable[Observed], level: float | None = None, slices: Sequence[str] = ()
+    results: Iterable[Observed], level: float | None = None, slices: tuple[str, ...] = ()
 ) -> tuple[list[Recorder], list[Cause]]:
     return replay(
         results,

@@ -225,7 +225,7 @@ KINDS: dict[str, tuple[JsonValue, JsonValue, JsonValue, Callable[[str], object]]
                lambda text: read_score(JudgeReply(response=text))[0]),
     "fields": ({"b": {"score": 0.25}}, {"b": {"score": 1}}, 0.25, of_fields),
     "journey": ({"verdict": False, "reason": "a"}, {"verdict": True, "reason": "b"}, False,
-                lambda text: with_judge(saying(text), lambda known: known.verdict(SEMANTIC)[0], 0)),
+                lambda text: with_judge(saying(text), lambda known: known.verdict(SEMANTIC)[0])),
     "wrapped": ({"answer": ["x"]}, {"answer": ["y"]}, ["x"], of_wrapped),
     "simulated-user": ({"message": "a", "done": False}, {"message": "b", "done": False}, "a",
                        of_user),
