@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -45,6 +45,7 @@ from collector.store.span_queries import TraceTotals
 from collector.store.store import Store
 from collector.worker.profiles import ProfileRegistry
 from collector.worker.ready import Need, need_of
+from collector.worker.trace_facts import TraceFacts
 from scouter.client.expectation import questions_of_context, read_conversation
 from scouter.client.harvest import harvested, scenario_yaml
 from scouter.client.models.answer import Searched
@@ -96,7 +97,7 @@ def why_not_evaluated(store: Store, registry: ProfileRegistry, found: RecordHist
         )
     if need is Need.NOTHING or row.trace_id is None:
         return "it waits for no span, and is in line to be evaluated"
-    return _lacks(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
+    return _lacks(store.trace(row.space, row.trace_id, 1).spans)
 
 
 def _of_skipped(tasks: Sequence[TaskRow]) -> str:
@@ -105,8 +106,13 @@ def _of_skipped(tasks: Sequence[TaskRow]) -> str:
     return f"all of its tasks were skipped: {reasons}"
 
 
-def _lacks(tree: SpanTree) -> str:
+def _lacks(spans: Iterable[Span]) -> str:
+    tree, facts = SpanTree(spans), TraceFacts()
+    for span in tree.spans:
+        facts.add(span)
     end = "it is evaluated when the trace is quiet, or at its deadline"
+    if facts.has_gaps:  # then silence says nothing
+        end = "it is evaluated when that has come, or at its deadline"
     if not len(tree):
         return f"no span of its trace has come; {end}"
     lacks: list[str] = []
@@ -114,11 +120,13 @@ def _lacks(tree: SpanTree) -> str:
         lacks.append(f"{_spans(tree.missing_parents)} that others name as parent")
     if all(span.parent_span_id is not None for span in tree.roots):
         lacks.append("a root")
+    if facts.has_gaps and not lacks:
+        lacks.append("spans that its processes counted")
     if lacks:
         return f"its trace has {_spans(len(tree))}, and lacks {' and '.join(lacks)}; {end}"
     return (
-        f"its trace has {_spans(len(tree))} and lacks no parent; it is evaluated when the "
-        "processes have sent all spans that they counted, and no more come for a moment"
+        f"its trace has {_spans(len(tree))} and lacks none that is known of; it is evaluated when "
+        "no more come for a moment"
     )
 
 

@@ -137,6 +137,7 @@ class Field(StrEnum):
     RESPONSE_MODEL = "response_model"
     RESPONSE_ID = "response_id"
     PROMPT = "setup: prompt"
+    """Name of a prompt that somebody manages; the text that a model was sent is `INPUT`."""
     PROMPT_VERSION = "setup: version of the prompt"
     PROMPT_HASH = "setup: hash of the prompt"
     PROMPT_TEXT = "setup: text of the prompt"

@@ -14,7 +14,9 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from tests.contracts.store_data import SPACE, evaluation, letter, record
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.span import Resource, Span
+from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
 from tests.support.store_appends import AppendingStore
 from tests.support.worker_room import registry_of
 
@@ -51,6 +53,34 @@ def test_one_that_is_in_line(store: AppendingStore) -> None:
     assert why(store, READS_CONTEXT, uid="u2") == in_line
     assert why(store, READS_SPANS, uid="u3") == in_line
     assert why(store, READS_SPANS, uid="u2").startswith("no span of its trace has come; ")
+
+
+ROOT: Final = span(1)
+CHILD: Final = span(2, parent_span_id=f"{1:016x}")
+STRAY: Final = span(3, parent_span_id=f"{9:016x}")
+COUNTED: Final = span(
+    1, resource=Resource(attributes={PROCESS_ID: "p"}), attributes={PROCESS_SPAN_COUNT: 3}
+)
+
+
+@pytest.mark.parametrize(
+    ("spans", "lacks", "until"),
+    [
+        ([CHILD], "lacks 1 span that others name as parent and a root", "the trace is quiet, or"),
+        ([ROOT, STRAY], "lacks 1 span that others name as parent", "that has come, or"),
+        ([COUNTED], "lacks spans that its processes counted", "that has come, or"),
+        ([ROOT, CHILD], "lacks none that is known of", "no more come for a moment"),
+    ],
+)
+def test_one_that_waits_for_spans(
+    store: AppendingStore, spans: list[Span], lacks: str, until: str
+) -> None:
+    """Where spans are known to be missing, silence does not end the wait: `docs/join.md`."""
+    store.append_records([record("u2", profile_uid="", trace_id=TRACE)]).result()
+    store.append_spans(SPACE, spans, 7).result()
+    said = why(store, READS_SPANS, uid="u2")
+    assert lacks in said
+    assert f"; it is evaluated when {until}" in said
 
 
 def test_one_that_waits_for_its_profile(store: AppendingStore) -> None:
