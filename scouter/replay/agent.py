@@ -8,12 +8,10 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Generator,
     Iterable,
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -128,7 +126,7 @@ def answering(
     """
     function = found
     if makes_agents(found):
-        with _exit_named():
+        with _ExitNamed():
             function = _made(
                 found, {QUEUE: queue, SESSION: conversation.session, **conversation.given()}
             )
@@ -142,7 +140,7 @@ def answering(
 
     def answer(message: str) -> object:
         sent_ns = time.time_ns()
-        with _exit_named():
+        with _ExitNamed():
             answer = ask(message)
             if inspect.isgenerator(answer):
                 answer = _joined(list(cast("Iterable[object]", answer)))
@@ -195,19 +193,24 @@ def _made(make: Agent, given: Mapping[str, object]) -> Agent:
     return made
 
 
-@contextmanager
-def _exit_named() -> Generator[None]:
-    """Turn `sys.exit` in an agent into an error of that scenario."""
-    try:
-        yield
-    except SystemExit as error:
-        raise AgentExitError(error.code) from error
+class _ExitNamed:
+    """Turns `sys.exit` in an agent into an error of that scenario.
+
+    A class, as the frames of a generator's context would stand before those of the agent.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SystemExit):
+            raise AgentExitError(error.code) from error
 
 
 async def _noted(
     conversation: LiveConversation, message: str, answer: Awaitable[object], sent_ns: int
 ) -> object:
-    with _exit_named():
+    with _ExitNamed():
         value = await answer
         if inspect.isasyncgen(value):
             value = await _read(value)
