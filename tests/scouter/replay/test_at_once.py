@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -367,6 +368,7 @@ def test_the_stop_button_of_a_notebook(bench: Bench) -> None:
 
     def agent(query: str) -> str:
         messages.append(query)
+        until_main_waits()
         os.kill(os.getpid(), signal.SIGINT)
         assert release.wait(SOON_S)
         return bench.agent(query)
@@ -381,6 +383,13 @@ def test_the_stop_button_of_a_notebook(bench: Bench) -> None:
     second = bench.orchestrator(EvalScenario("c", id="c"))
     assert len(as_soon_as_possible(second.run).dataset_results["agent"]) == 1
     assert messages == ["a"]
+
+
+def until_main_waits() -> None:
+    """Wait until the main thread sleeps: on its way there a signal would wake it too early."""
+    stat = Path(f"/proc/self/task/{threading.main_thread().native_id}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "S":
+        pass
 
 
 def as_soon_as_possible(run: Callable[[], ScenarioEvalResults]) -> ScenarioEvalResults:
