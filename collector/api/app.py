@@ -15,7 +15,7 @@ from collector.access.gate import AccessFront, Gate
 from collector.api.front import IS_BEHIND, ApiFront, WireFront
 from collector.api.parts import ProbeParts, give_parts
 from collector.problem import ProblemError, problem_response
-from collector.receivers.http.receiver import HttpReceiver, give_receiver, ways_in
+from collector.receivers.http.receiver import HttpReceiver, IngestFront, give_receiver
 from collector.receivers.refusals import problem_of
 from scouter.errors import TransientError
 
@@ -61,7 +61,7 @@ def make_app(
     for kind in errors:
         app.add_exception_handler(kind, _on_error)
     if receiver is not None:
-        app.router.routes.extend(ways_in())
+        app.add_middleware(IngestFront)
         give_receiver(app, receiver)
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)

@@ -5,14 +5,15 @@ Source: OTLP specification 1.x, "OTLP/HTTP" (status codes, partial success, erro
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from collector.access.caller import Scope, caller_of
 from collector.access.gate import BEARER
@@ -170,17 +171,32 @@ async def records(request: Request) -> Response:
     return await _receiver(request).records(request)
 
 
-def ways_in() -> list[Route]:
-    """Routes that take the data of POST at once, to stand before those of `ingest`.
+class IngestFront:
+    """ASGI middleware that calls the endpoints of `ingest` itself.
 
-    The others stay for the OpenAPI document: FastAPI would look for the dependencies of each
-    request, and there is none.
+    The routes stay in the app behind it: they are in its OpenAPI document, and they answer every
+    method but POST. An error that an endpoint raises goes to the app's handler of faults. A request of
+    ten spans takes a tenth less by it (`tests.bench.collector`).
+
+    Args:
+        app: Takes all other requests.
     """
-    return [
-        Route(each.path, each.endpoint, methods=["POST"])
-        for each in ingest.routes
-        if isinstance(each, APIRoute)
-    ]
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._endpoints: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            each.path: each.endpoint for each in ingest.routes if isinstance(each, APIRoute)
+        }
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Serve a request, as ASGI has it."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            endpoint = self._endpoints.get(scope["path"])
+            if endpoint is not None:
+                response = await endpoint(Request(scope, receive))
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 async def durable(futures: "Sequence[Future[Any]]") -> None:
