@@ -175,8 +175,8 @@ class IngestFront:
     """ASGI middleware that calls the endpoints of `ingest` itself.
 
     The routes stay in the app behind it: they are in its OpenAPI document, and they answer every
-    method but POST. An error that an endpoint raises goes to the app's handler of faults. A request of
-    ten spans takes a tenth less by it (`tests.bench.collector`).
+    method but POST. An error that an endpoint raises goes to the app's handler of faults. A request
+    of ten spans takes a tenth less by it (`tests.bench.collector`).
 
     Args:
         app: Takes all other requests.
