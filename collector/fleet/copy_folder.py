@@ -178,7 +178,7 @@ class FolderSource:
         return parts_of(self.reads, "offsets", after, last)
 
     def ends(self) -> Ends:
-        """What the last commit leaves; the oldest arrival is of what the join needs."""
+        """State after the last commit; the oldest arrival is of what the join needs."""
         found = self.reads.read(_ENDS)
         low_seq, received_ns = found[0] if found else (0, 0)
         ((oldest_ns,),) = self.reads.read(_OLDEST, [low_seq])

@@ -195,7 +195,7 @@ BESIDE: Final = (
         bytes BIGINT NOT NULL, reply TEXT NOT NULL, UNIQUE (shelf, key)
     )""",
 )
-"""What makes the tables beside the store: notes, tokens, money, actions on alerts, and answers of
+"""Statements for the tables beside the store: notes, tokens, money, actions on alerts, answers of
 judges. A process without a store makes them, too."""
 
 

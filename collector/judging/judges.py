@@ -152,7 +152,7 @@ class JudgeMeasures:
 
 
 class _Counting:
-    """What counts the questions to a judge.
+    """Counter of the questions to a judge.
 
     Args:
         judge: Answers.

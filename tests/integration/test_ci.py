@@ -64,7 +64,7 @@ class PullRequest:
 
     @property
     def own(self) -> list[str]:
-        """What the token's user wrote."""
+        """Texts that the token's user wrote."""
         return [body for author, body in self.comments if author == OWN]
 
     def _change(self, place: int, body: str) -> None:

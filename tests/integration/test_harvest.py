@@ -82,7 +82,7 @@ def collector(
 
 
 def harvest(folder: Path, collector: CollectorProcess, *args: str) -> str:
-    """What `scouter scenarios harvest` prints, in a folder."""
+    """Output of `scouter scenarios harvest`, in a folder."""
     with contextlib.chdir(folder):
         command = ["scenarios", "harvest", *args, "--url", collector.url]
         done = CliRunner().invoke(make_app(), command)
